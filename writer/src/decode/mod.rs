@@ -13,11 +13,19 @@ use std::fmt;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
+mod bytes;
+mod column;
+pub(crate) mod fault;
 pub mod json;
+mod kafka;
+pub(crate) mod number;
 mod options;
+mod plan;
 mod reject;
+mod time;
 
 pub use json::JsonDecoder;
+pub(crate) use kafka::KAFKA_COLUMN;
 pub use options::{
     BinaryText, ColumnOptions, DecodeOptions, KafkaColumns, NumberText, StringValues, TimestampNumbers,
     TimestampPrecision, Tombstones, UnknownFields,

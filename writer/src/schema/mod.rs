@@ -1,10 +1,25 @@
 //! Schemas and partition specs from what people have: Iceberg JSON, Avro JSON, a sample of messages, `day(ts)`.
+//!
+//! Everything here is pure. Ids of a schema in Iceberg's JSON form are as given; all others are assigned anew from 1 on.
+//! A catalog may renumber them on create, so a writer goes by the schema that the catalog returned.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use iceberg::spec::{Schema, UnboundPartitionSpec};
+use iceberg::spec::Schema;
+use serde_json::Value;
 
-use crate::decode::{ColumnOptions, Message};
+mod avro;
+mod ids;
+mod infer;
+mod kafka;
+mod partition;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+pub use infer::{Inference, Inferred, OnConflict};
+pub use kafka::with_kafka_columns;
+pub use partition::parse_partition_spec;
 
 /// A schema, spec or expression that cannot be used, or a sample that has no one schema.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +28,7 @@ pub enum SchemaError {
     /// The text is no schema.
     #[error("{what} is not valid: {reason}")]
     Invalid {
-        /// What was read: `the Iceberg schema`, `the partition field `day(`` …
+        /// What was read.
         what: String,
         /// What is wrong.
         reason: String,
@@ -27,7 +42,7 @@ pub enum SchemaError {
         reason: String,
     },
     /// Messages of the sample contradict each other.
-    #[error("the sample has no one type for {} field(s): {}", .0.len(), list(.0))]
+    #[error("the sample has no one type for {}: give a schema, or keep such fields as JSON text", list(.0))]
     Conflicts(Vec<Conflict>),
     /// The sample shows no column.
     #[error("no column can be inferred from the sample: {reason}")]
@@ -50,81 +65,38 @@ pub struct Conflict {
     pub kinds: Vec<(&'static str, String)>,
 }
 
-impl std::fmt::Display for Conflict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` holds ", self.path)?;
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, which holds ", self.path)?;
         for (index, (kind, example)) in self.kinds.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{kind} (first at {example})")?;
+            write!(f, "{separator}{kind} (at {example})")?;
         }
         Ok(())
     }
 }
 
-/// Reads a schema in Iceberg's JSON form or an Avro record schema, whichever the text is.
+/// Reads a schema in Iceberg's JSON form (`"type": "struct"`) or an Avro record schema, whichever the text is.
+///
+/// An Iceberg schema keeps its ids. Of an Avro schema, logical types become Iceberg's types, a union with null becomes an
+/// optional field, and what Iceberg cannot hold is refused with its path.
 pub fn parse_schema(text: &str) -> Result<Schema, SchemaError> {
-    let _ = text;
-    unimplemented!()
-}
-
-/// Parses partition field expressions against a schema: `ts`, `identity(ts)`, `bucket(16, id)`, `truncate(4, s)`,
-/// `year(ts)`, `month(ts)`, `day(ts)`, `hour(ts)`, `void(x)`, each with `as NAME` where Iceberg's default name does not suit.
-pub fn parse_partition_spec<S: AsRef<str>>(
-    expressions: &[S],
-    schema: &Schema,
-) -> Result<UnboundPartitionSpec, SchemaError> {
-    let _ = (expressions, schema);
-    unimplemented!()
-}
-
-/// The struct column `_kafka` (topic, partition, offset, timestamp, key, headers) added to a schema that is yet to be created.
-pub fn with_kafka_columns(schema: &Schema) -> Result<Schema, SchemaError> {
-    let _ = schema;
-    unimplemented!()
-}
-
-/// What inference does with a field that has values of kinds without a common type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnConflict {
-    /// Refuse the sample.
-    #[default]
-    Fail,
-    /// Make it a string column that holds the JSON text ([`StringValues::JsonText`](crate::decode::StringValues)).
-    String,
-}
-
-/// Collects the shape of sample messages. The result does not depend on their order.
-#[derive(Debug, Default)]
-pub struct Inference {
-    _private: (),
-}
-
-/// A schema inferred from a sample.
-#[derive(Debug, Clone)]
-pub struct Inferred {
-    /// The schema, with fresh ids; every column is optional.
-    pub schema: Schema,
-    /// Options that the decoder needs for it, by column path, for [`DecodeOptions::columns`](crate::decode::DecodeOptions).
-    pub columns: BTreeMap<String, ColumnOptions>,
-    /// Fields that were left out, with the reason.
-    pub omitted: Vec<(String, String)>,
-    /// Messages that shaped the schema.
-    pub messages: u64,
-    /// Messages that could not be used (not a JSON object), with the first one's place and reason.
-    pub unusable: u64,
-    /// The first unusable message: `topic/partition@offset: reason`.
-    pub first_unusable: Option<String>,
-}
-
-impl Inference {
-    /// Takes one message into account. Tombstones tell nothing.
-    pub fn observe(&mut self, message: &Message<'_>) {
-        let _ = message;
-    }
-
-    /// The schema of all messages seen.
-    pub fn finish(&self, on_conflict: OnConflict) -> Result<Inferred, SchemaError> {
-        let _ = on_conflict;
-        unimplemented!()
+    let invalid = |what: &str, reason: String| SchemaError::Invalid { what: what.to_owned(), reason };
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| invalid("the schema", error.to_string()))?;
+    match value.get("type").and_then(Value::as_str) {
+        Some("struct") => {
+            let schema: Schema = serde_json::from_value(value)
+                .map_err(|error| invalid("the Iceberg schema", error.to_string()))?;
+            if schema.as_struct().fields().is_empty() {
+                return Err(invalid("the Iceberg schema", "it has no fields".to_owned()));
+            }
+            Ok(schema)
+        }
+        Some("record") => avro::convert(&value),
+        _ => {
+            let reason = "it is neither an Iceberg schema (\"type\": \"struct\") nor an Avro record (\"type\": \"record\")";
+            Err(invalid("the schema", reason.to_owned()))
+        }
     }
 }
