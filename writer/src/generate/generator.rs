@@ -1,0 +1,218 @@
+//! Makes messages.
+
+use std::io::Write;
+
+use super::json::{write_decimal, write_int, write_string, write_timestamp, write_uuid};
+use super::random::{Random, Weighted, murmur2};
+use super::words::words;
+use super::{FieldKind, FieldTemplate, Partitioning, Template};
+
+/// One generated message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// The key: the JSON text of the key field's value, without quotes where it is text. `None` without a key field,
+    /// and where its value is null or absent.
+    pub key: Option<Vec<u8>>,
+    /// The JSON text.
+    pub payload: Vec<u8>,
+    /// The partition, `0..partitions`.
+    pub partition: i32,
+    /// What was done to the message so that no decoder takes it.
+    pub bad: Option<Bad>,
+}
+
+/// How a bad message is bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bad {
+    /// Its second half is missing.
+    CutOff,
+    /// A byte in it is no UTF-8.
+    NotUtf8,
+    /// Something follows the object.
+    Trailing,
+    /// It is an array that holds the object.
+    NotAnObject,
+}
+
+/// Makes the messages of one seed, each from its index alone.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    template: Template,
+    /// One for each field.
+    tables: Vec<Option<Weighted>>,
+    words: Vec<&'static str>,
+    word_weights: Weighted,
+    key: Option<usize>,
+    seed: u64,
+    partitions: i32,
+}
+
+impl Generator {
+    /// The template was checked and there is a partition.
+    pub(super) fn new(template: &Template, seed: u64, partitions: i32) -> Self {
+        let tables = template.fields.iter().map(|field| table(&field.kind)).collect();
+        let key =
+            template.key.as_ref().and_then(|key| template.fields.iter().position(|field| field.name == *key));
+        let words = words();
+        // As frequent words are in a language.
+        let word_weights = Weighted::zipf(words.len() as u32, 0.9);
+        Self { template: template.clone(), tables, words, word_weights, key, seed, partitions }
+    }
+
+    /// The `index`-th message. Timestamps are near `now_ms` (milliseconds since the epoch), which the caller gives.
+    #[must_use]
+    pub fn message(&self, index: u64, now_ms: i64) -> Generated {
+        let mut random = Random::new(self.seed, index);
+        let (mut payload, key) = self.object(index, now_ms, &mut random);
+        let partitions = u64::from(self.partitions.unsigned_abs());
+        let partition = match (self.template.partitioning, &key) {
+            (Partitioning::Key, Some(key)) => u64::from(murmur2(key) & 0x7FFF_FFFF) % partitions,
+            _ => index % partitions,
+        };
+        let bad = random.happens(self.template.bad_share).then(|| spoil(&mut payload, &mut random));
+        Generated { key, payload, partition: partition as i32, bad }
+    }
+
+    fn object(&self, index: u64, now_ms: i64, random: &mut Random) -> (Vec<u8>, Option<Vec<u8>>) {
+        let length = self.template.message_bytes.unwrap_or(256);
+        let mut out = Vec::with_capacity(length + 16);
+        let (mut key, mut text_at) = (None, None);
+        out.push(b'{');
+        for (place, field) in self.template.fields.iter().enumerate() {
+            if random.happens(field.absent) {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            write_string(&field.name, &mut out);
+            out.push(b':');
+            if random.happens(field.nulls) {
+                out.extend_from_slice(b"null");
+                continue;
+            }
+            let start = out.len();
+            self.value(place, index, now_ms, random, &mut out);
+            if field.kind == FieldKind::Text {
+                text_at = Some(start + 1);
+            }
+            if self.key == Some(place) {
+                key = Some(unquoted(&out[start..]).to_vec());
+            }
+        }
+        out.push(b'}');
+        if let Some(at) = text_at {
+            let text = self.text(length.saturating_sub(out.len()), random);
+            out.splice(at..at, text);
+        }
+        (out, key)
+    }
+
+    fn value(&self, place: usize, index: u64, now_ms: i64, random: &mut Random, out: &mut Vec<u8>) {
+        let FieldTemplate { kind, .. } = &self.template.fields[place];
+        let pick = |random: &mut Random| self.tables[place].as_ref().map_or(0, |table| table.pick(random));
+        match kind {
+            FieldKind::Sequence { start } => write_int(start.wrapping_add_unsigned(index), out),
+            FieldKind::Int { min, max } => write_int(random.between(*min, *max), out),
+            FieldKind::Zipf { prefix, .. } => match (prefix, pick(random) + 1) {
+                (Some(prefix), key) => write_string(&format!("{prefix}{key}"), out),
+                (None, key) => write_int(key as i64, out),
+            },
+            // Writing to a vector cannot fail.
+            FieldKind::Float { min, max } => drop(write!(out, "{:?}", min + random.unit() * (max - min))),
+            FieldKind::Decimal { min, max, scale } => {
+                let unit = 10i64.pow(*scale);
+                write_decimal(random.between(min * unit, max * unit), *scale, out);
+            }
+            FieldKind::Boolean { share } => {
+                out.extend_from_slice(if random.happens(*share) { b"true" } else { b"false" });
+            }
+            FieldKind::String { length } => write_letters(*length, random, out),
+            FieldKind::Choice { values, .. } => write_string(&values[pick(random)], out),
+            FieldKind::Tags { values, max } => write_tags(values, *max, random, out),
+            FieldKind::Url { pages } => {
+                let page = random.below(u64::from(*pages));
+                let section = self.words[(page % 17) as usize + 100];
+                write_string(&format!("https://shop.example/{section}/{page}?ref={}", random.below(40)), out);
+            }
+            FieldKind::Uuid => write_uuid(random.next(), random.next(), out),
+            FieldKind::Timestamp { max_delay_ms } => {
+                let delay = random.between(0, i64::from(*max_delay_ms) * 1_000);
+                write_timestamp(now_ms.saturating_mul(1_000).saturating_sub(delay), out);
+            }
+            FieldKind::Text => out.extend_from_slice(b"\"\""),
+        }
+    }
+
+    /// Words of about `length` bytes together.
+    fn text(&self, length: usize, random: &mut Random) -> Vec<u8> {
+        let mut text = Vec::with_capacity(length + 16);
+        let mut since_stop = 0;
+        while text.len() < length {
+            since_stop += 1;
+            text.extend_from_slice(self.words[self.word_weights.pick(random)].as_bytes());
+            if since_stop > 6 && random.below(8) == 0 {
+                text.push(b'.');
+                since_stop = 0;
+            }
+            text.push(b' ');
+        }
+        text.truncate(length);
+        text
+    }
+}
+
+fn table(kind: &FieldKind) -> Option<Weighted> {
+    match kind {
+        FieldKind::Zipf { keys, exponent, .. } => Some(Weighted::zipf(*keys, *exponent)),
+        FieldKind::Choice { values, weights } if weights.is_empty() => {
+            Some(Weighted::new(values.iter().map(|_| 1.0)))
+        }
+        FieldKind::Choice { weights, .. } => Some(Weighted::new(weights.iter().copied())),
+        _ => None,
+    }
+}
+
+fn unquoted(json: &[u8]) -> &[u8] {
+    json.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(json)
+}
+
+fn write_letters(length: usize, random: &mut Random, out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend((0..length).map(|_| b"abcdefghijklmnopqrstuvwxyz0123456789"[random.below(36) as usize]));
+    out.push(b'"');
+}
+
+/// Each tag is as likely as any other to be among at most `max`.
+fn write_tags(values: &[String], max: usize, random: &mut Random, out: &mut Vec<u8>) {
+    let mut wanted = random.below(max.min(values.len()) as u64 + 1);
+    out.push(b'[');
+    for (place, value) in values.iter().enumerate() {
+        let left = (values.len() - place) as u64;
+        if random.below(left) < wanted {
+            wanted -= 1;
+            if out.last() != Some(&b'[') {
+                out.push(b',');
+            }
+            write_string(value, out);
+        }
+    }
+    out.push(b']');
+}
+
+fn spoil(payload: &mut Vec<u8>, random: &mut Random) -> Bad {
+    let bad = [Bad::CutOff, Bad::NotUtf8, Bad::Trailing, Bad::NotAnObject][random.below(4) as usize];
+    match bad {
+        Bad::CutOff => payload.truncate(payload.len() / 2),
+        Bad::NotUtf8 => {
+            let middle = payload.len() / 2;
+            payload[middle] = 0xFF;
+        }
+        Bad::Trailing => payload.extend_from_slice(b" {}"),
+        Bad::NotAnObject => {
+            payload.insert(0, b'[');
+            payload.push(b']');
+        }
+    }
+    bad
+}
