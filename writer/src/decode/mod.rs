@@ -22,6 +22,8 @@ pub(crate) mod number;
 mod options;
 mod plan;
 mod reject;
+#[cfg(test)]
+mod tests;
 mod time;
 
 pub use json::JsonDecoder;

@@ -93,7 +93,7 @@ impl Generator {
             }
             let start = out.len();
             self.value(place, index, now_ms, random, &mut out);
-            if field.kind == FieldKind::Text {
+            if matches!(field.kind, FieldKind::Text {}) {
                 text_at = Some(start + 1);
             }
             if self.key == Some(place) {
@@ -135,12 +135,12 @@ impl Generator {
                 let section = self.words[(page % 17) as usize + 100];
                 write_string(&format!("https://shop.example/{section}/{page}?ref={}", random.below(40)), out);
             }
-            FieldKind::Uuid => write_uuid(random.next(), random.next(), out),
+            FieldKind::Uuid {} => write_uuid(random.next(), random.next(), out),
             FieldKind::Timestamp { max_delay_ms } => {
                 let delay = random.between(0, i64::from(*max_delay_ms) * 1_000);
                 write_timestamp(now_ms.saturating_mul(1_000).saturating_sub(delay), out);
             }
-            FieldKind::Text => out.extend_from_slice(b"\"\""),
+            FieldKind::Text {} => out.extend_from_slice(b"\"\""),
         }
     }
 

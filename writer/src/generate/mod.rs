@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 mod generator;
 mod json;
-mod random;
+pub(crate) mod random;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -167,7 +167,7 @@ pub enum FieldKind {
         pages: u32,
     },
     /// UUIDs (uuid).
-    Uuid,
+    Uuid {},
     /// The clock less a random delay, in RFC 3339 with microseconds (timestamptz).
     Timestamp {
         /// The longest delay.
@@ -175,5 +175,5 @@ pub enum FieldKind {
         max_delay_ms: u32,
     },
     /// English words until the message is as long as it should be (string). One field of a template at most.
-    Text,
+    Text {},
 }

@@ -2,26 +2,26 @@
 
 /// Random numbers from a 64-bit state (SplitMix64).
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The numbers of the `index`-th message of a seed.
-    pub(super) fn new(seed: u64, index: u64) -> Self {
+    pub(crate) fn new(seed: u64, index: u64) -> Self {
         Self(mix(seed) ^ mix(index.wrapping_add(0x9E37_79B9_7F4A_7C15)))
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
 
     /// A number below `bound`, which is not zero.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number in `min..=max`.
-    pub(super) fn between(&mut self, min: i64, max: i64) -> i64 {
+    pub(crate) fn between(&mut self, min: i64, max: i64) -> i64 {
         match max.abs_diff(min).checked_add(1) {
             Some(span) => min.wrapping_add_unsigned(self.below(span)),
             None => self.next() as i64,
@@ -29,12 +29,12 @@ impl Random {
     }
 
     /// A number in `[0, 1)`.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True with that share.
-    pub(super) fn happens(&mut self, share: f64) -> bool {
+    pub(crate) fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && self.unit() < share
     }
 }
@@ -47,13 +47,13 @@ fn mix(mut z: u64) -> u64 {
 
 /// Indexes that come with given weights.
 #[derive(Debug, Clone)]
-pub(super) struct Weighted {
+pub(crate) struct Weighted {
     /// Sums of the weights.
     sums: Vec<f64>,
 }
 
 impl Weighted {
-    pub(super) fn new(weights: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn new(weights: impl Iterator<Item = f64>) -> Self {
         let mut sum = 0.0;
         let sums = weights
             .map(|weight| {
@@ -64,18 +64,18 @@ impl Weighted {
         Self { sums }
     }
 
-    pub(super) fn zipf(keys: u32, exponent: f64) -> Self {
+    pub(crate) fn zipf(keys: u32, exponent: f64) -> Self {
         Self::new((1..=keys).map(|key| f64::from(key).powf(-exponent)))
     }
 
-    pub(super) fn pick(&self, random: &mut Random) -> usize {
+    pub(crate) fn pick(&self, random: &mut Random) -> usize {
         let at = random.unit() * self.sums.last().copied().unwrap_or_default();
         self.sums.partition_point(|sum| *sum <= at).min(self.sums.len().saturating_sub(1))
     }
 }
 
 /// The hash of Kafka's Java producer.
-pub(super) fn murmur2(data: &[u8]) -> u32 {
+pub(crate) fn murmur2(data: &[u8]) -> u32 {
     const M: u32 = 0x5BD1_E995;
     let (words, rest) = data.as_chunks::<4>();
     let mut h = 0x9747_B28C ^ data.len() as u32;

@@ -42,8 +42,8 @@ impl Template {
                 field("duration_ms", 0.0, FieldKind::Int { min: 1, max: 60_000 }),
                 field("ok", 0.0, FieldKind::Boolean { share: 0.97 }),
                 field("tags", 0.0, FieldKind::Tags { values: tags, max: 3 }),
-                field("session", 0.0, FieldKind::Uuid),
-                field("text", 0.0, FieldKind::Text),
+                field("session", 0.0, FieldKind::Uuid {}),
+                field("text", 0.0, FieldKind::Text {}),
             ],
         }
     }
@@ -108,7 +108,7 @@ impl Template {
     }
 
     fn check_text(&self) -> Result<(), TemplateError> {
-        let texts = self.fields.iter().filter(|field| field.kind == FieldKind::Text).count();
+        let texts = self.fields.iter().filter(|field| field.kind == FieldKind::Text {}).count();
         match self.message_bytes {
             Some(bytes) if bytes > MAX_BYTES => {
                 Err(fault("message_bytes", format!("{bytes} is more than {MAX_BYTES}")))
@@ -180,7 +180,7 @@ fn field_type(kind: &FieldKind, list_id: i32) -> Type {
         FieldKind::Float { .. } => PrimitiveType::Double,
         FieldKind::Decimal { scale, .. } => PrimitiveType::Decimal { precision: 18, scale: *scale },
         FieldKind::Boolean { .. } => PrimitiveType::Boolean,
-        FieldKind::Uuid => PrimitiveType::Uuid,
+        FieldKind::Uuid {} => PrimitiveType::Uuid,
         FieldKind::Timestamp { .. } => PrimitiveType::Timestamptz,
         FieldKind::Tags { .. } => {
             let element = NestedField::list_element(list_id, Type::Primitive(PrimitiveType::String), true);
@@ -190,6 +190,6 @@ fn field_type(kind: &FieldKind, list_id: i32) -> Type {
         | FieldKind::String { .. }
         | FieldKind::Choice { .. }
         | FieldKind::Url { .. }
-        | FieldKind::Text => PrimitiveType::String,
+        | FieldKind::Text {} => PrimitiveType::String,
     })
 }
