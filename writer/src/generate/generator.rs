@@ -47,6 +47,13 @@ pub struct Generator {
     partitions: i32,
 }
 
+/// What a message depends on beside its template and seed.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    index: u64,
+    now_ms: i64,
+}
+
 impl Generator {
     /// The template was checked and there is a partition.
     pub(super) fn new(template: &Template, seed: u64, partitions: i32) -> Self {
@@ -63,7 +70,7 @@ impl Generator {
     #[must_use]
     pub fn message(&self, index: u64, now_ms: i64) -> Generated {
         let mut random = Random::new(self.seed, index);
-        let (mut payload, key) = self.object(index, now_ms, &mut random);
+        let (mut payload, key) = self.object(Moment { index, now_ms }, &mut random);
         let partitions = u64::from(self.partitions.unsigned_abs());
         let partition = match (self.template.partitioning, &key) {
             (Partitioning::Key, Some(key)) => u64::from(murmur2(key) & 0x7FFF_FFFF) % partitions,
@@ -73,7 +80,7 @@ impl Generator {
         Generated { key, payload, partition: partition as i32, bad }
     }
 
-    fn object(&self, index: u64, now_ms: i64, random: &mut Random) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn object(&self, moment: Moment, random: &mut Random) -> (Vec<u8>, Option<Vec<u8>>) {
         let length = self.template.message_bytes.unwrap_or(256);
         let mut out = Vec::with_capacity(length + 16);
         let (mut key, mut text_at) = (None, None);
@@ -92,7 +99,7 @@ impl Generator {
                 continue;
             }
             let start = out.len();
-            self.value(place, index, now_ms, random, &mut out);
+            self.value(place, moment, random, &mut out);
             if matches!(field.kind, FieldKind::Text {}) {
                 text_at = Some(start + 1);
             }
@@ -108,11 +115,11 @@ impl Generator {
         (out, key)
     }
 
-    fn value(&self, place: usize, index: u64, now_ms: i64, random: &mut Random, out: &mut Vec<u8>) {
+    fn value(&self, place: usize, moment: Moment, random: &mut Random, out: &mut Vec<u8>) {
         let FieldTemplate { kind, .. } = &self.template.fields[place];
         let pick = |random: &mut Random| self.tables[place].as_ref().map_or(0, |table| table.pick(random));
         match kind {
-            FieldKind::Sequence { start } => write_int(start.wrapping_add_unsigned(index), out),
+            FieldKind::Sequence { start } => write_int(start.wrapping_add_unsigned(moment.index), out),
             FieldKind::Int { min, max } => write_int(random.between(*min, *max), out),
             FieldKind::Zipf { prefix, .. } => match (prefix, pick(random) + 1) {
                 (Some(prefix), key) => write_string(&format!("{prefix}{key}"), out),
@@ -138,7 +145,7 @@ impl Generator {
             FieldKind::Uuid {} => write_uuid(random.next(), random.next(), out),
             FieldKind::Timestamp { max_delay_ms } => {
                 let delay = random.between(0, i64::from(*max_delay_ms) * 1_000);
-                write_timestamp(now_ms.saturating_mul(1_000).saturating_sub(delay), out);
+                write_timestamp(moment.now_ms.saturating_mul(1_000).saturating_sub(delay), out);
             }
             FieldKind::Text {} => out.extend_from_slice(b"\"\""),
         }

@@ -434,12 +434,8 @@ fn number_of_time(text: &str, options: &ColumnOptions) -> Result<Cell, Code> {
         TimestampNumbers::Nanos => -3,
     };
     let (negative, whole, fraction) = expand(text);
-    let scaled = format!(
-        "{}{}.{}e{places}",
-        if negative { "-" } else { "" },
-        format!("0{whole}"),
-        format!("{fraction}0")
-    );
+    let sign = if negative { "-" } else { "" };
+    let scaled = format!("{sign}0{whole}.{fraction}0e{places}");
     let (_, whole, fraction) = expand(&scaled);
     if whole.len() > 38 {
         return Err(Code::OutOfRange);
@@ -547,7 +543,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = text.trim_end_matches('=');
-    if text.len() % 4 != 0 || text.len() - digits.len() > 2 {
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;
     }
     let mut bits = String::new();
