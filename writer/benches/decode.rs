@@ -31,6 +31,18 @@ const SMALL: &str = r#"
         { name = "ok", kind = "boolean", share = 0.9 },
     ]"#;
 
+/// Text of several scripts, two to four bytes a character.
+const UNICODE: &str = r#"
+    fields = [
+        { name = "id", kind = "sequence" },
+        { name = "kind", kind = "choice", values = ["view", "click", "purchase"] },
+        { name = "text", kind = "choice", values = [
+            "Фирн — многолетний, уплотнённый, зернистый снег, переходная стадия между снегом и льдом",
+            "粒雪是经过一个夏季以上而未融化的积雪，是雪向冰川冰转变的中间阶段，密度介于两者之间",
+            "Le névé est un amas de neige durcie à l’origine d’un glacier ❄️🏔️ où elle fond l’été",
+        ] },
+    ]"#;
+
 fn main() {
     let mut small = Template::from_toml(SMALL).unwrap();
     small.key = None;
@@ -40,6 +52,7 @@ fn main() {
     println!("{BATCH} messages a batch, one thread, median of {TURNS} turns");
     compare("1 KiB, 11 fields", &flat);
     compare("small, 6 fields", &small);
+    compare("unicode, 3 fields", &Template::from_toml(UNICODE).unwrap());
     let full = Template::default_events();
     let sample = Sample::new(&full);
     let rate = sample.median(|| sample.ours(&mut sample.decoder()));
