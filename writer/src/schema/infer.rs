@@ -71,7 +71,7 @@ impl Inference {
     /// Takes one message into account. Tombstones tell nothing.
     pub fn observe(&mut self, message: &Message<'_>) {
         let Some(payload) = message.payload else { return };
-        let (topic, partition, offset) = (message.topic.to_owned(), message.partition, message.offset);
+        let (topic, partition, offset) = (Arc::from(message.topic), message.partition, message.offset);
         let place = Place { topic, partition, offset };
         let read = match std::str::from_utf8(payload) {
             Ok(text) => ShapeReader::read_object(text, MAX_DEPTH, place.clone())

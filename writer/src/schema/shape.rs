@@ -1,6 +1,7 @@
 //! What values a field had in a sample, in a form whose sum does not depend on the order of its parts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::decode::RejectCode;
 use crate::decode::fault::{Fault, Parsed};
@@ -9,7 +10,7 @@ use crate::decode::json::cursor::Cursor;
 /// Where a message stood; the earliest is the example.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    pub(super) topic: String,
+    pub(super) topic: Arc<str>,
     pub(super) partition: i32,
     pub(super) offset: i64,
 }

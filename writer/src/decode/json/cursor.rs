@@ -3,6 +3,8 @@
 use super::super::RejectCode;
 use super::super::fault::{Fault, Parsed, shorten};
 use super::super::number::Number;
+use super::scan::find_special;
+use super::text::{Text, code_unit};
 
 /// A place in a JSON text, and how much deeper it may nest.
 #[derive(Debug, Clone)]
@@ -10,34 +12,6 @@ pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth_left: usize,
-}
-
-/// The inside of a JSON string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Text<'a> {
-    raw: &'a str,
-    escaped: bool,
-}
-
-impl<'a> Text<'a> {
-    /// Appends the text to `out`. The escapes were checked when it was read.
-    pub(crate) fn append_to(self, out: &mut Vec<u8>) {
-        if self.escaped {
-            unescape(self.raw, out);
-        } else {
-            out.extend_from_slice(self.raw.as_bytes());
-        }
-    }
-
-    /// The text, copied where it has escapes.
-    pub(crate) fn to_text(self) -> std::borrow::Cow<'a, str> {
-        if !self.escaped {
-            return self.raw.into();
-        }
-        let mut out = Vec::with_capacity(self.raw.len());
-        unescape(self.raw, &mut out);
-        String::from_utf8_lossy(&out).into_owned().into()
-    }
 }
 
 impl<'a> Cursor<'a> {
@@ -171,7 +145,7 @@ impl<'a> Cursor<'a> {
         let end = find_special(self.text.as_bytes(), start);
         if self.text.as_bytes().get(end) == Some(&b'"') {
             self.at = end + 1;
-            return Ok(Text { raw: &self.text[start..end], escaped: false });
+            return Ok(Text::new(&self.text[start..end], false));
         }
         self.escaped_string(start, end)
     }
@@ -183,7 +157,7 @@ impl<'a> Cursor<'a> {
             match bytes.get(end) {
                 Some(b'"') => {
                     self.at = end + 1;
-                    return Ok(Text { raw: &self.text[start..end], escaped: true });
+                    return Ok(Text::new(&self.text[start..end], true));
                 }
                 Some(b'\\') => end = find_special(bytes, end + self.escape()?),
                 Some(_) => return Err(self.unexpected("an escape (control characters must be escaped)")),
@@ -289,100 +263,4 @@ pub(crate) fn check(text: &str, max_depth: usize) -> Parsed<()> {
     let mut cursor = Cursor::new(text, max_depth);
     cursor.skip()?;
     cursor.end()
-}
-
-/// The code unit of an escape `\uXXXX` at the beginning of `bytes`.
-fn code_unit(bytes: &[u8]) -> Option<u32> {
-    let [b'\\', b'u', digits @ ..] = bytes.first_chunk::<6>()? else { return None };
-    digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
-}
-
-/// Appends checked text without its escapes.
-fn unescape(raw: &str, out: &mut Vec<u8>) {
-    let mut rest = raw.as_bytes();
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        out.extend_from_slice(&rest[..at]);
-        rest = &rest[at..];
-        let (character, length) = match rest.get(1) {
-            Some(b'b') => ('\u{8}', 2),
-            Some(b'f') => ('\u{c}', 2),
-            Some(b'n') => ('\n', 2),
-            Some(b'r') => ('\r', 2),
-            Some(b't') => ('\t', 2),
-            Some(b'u') => escaped_character(rest),
-            Some(other) => (char::from(*other), 2),
-            None => ('\\', 1),
-        };
-        let mut buffer = [0; 4];
-        out.extend_from_slice(character.encode_utf8(&mut buffer).as_bytes());
-        rest = &rest[length..];
-    }
-    out.extend_from_slice(rest);
-}
-
-/// The character of a checked escape, and the escape's length.
-fn escaped_character(bytes: &[u8]) -> (char, usize) {
-    let first = code_unit(bytes).unwrap_or_default();
-    if let Some(character) = char::from_u32(first) {
-        return (character, 6);
-    }
-    let second = bytes.get(6..).and_then(code_unit).unwrap_or_default();
-    let code = 0x1_0000 + ((first & 0x3FF) << 10) + (second & 0x3FF);
-    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
-}
-
-/// The place of the first quote, backslash or control character from `from` on; the length where there is none.
-#[inline]
-fn find_special(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    for _ in 0..3 {
-        match special_in_word(bytes, at) {
-            Some(8) => at += 8,
-            Some(found) => return at + found,
-            None => return find_special_bytewise(bytes, at),
-        }
-    }
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<32>()) {
-        if !is_plain(chunk) {
-            break;
-        }
-        at += 32;
-    }
-    while let Some(found) = special_in_word(bytes, at) {
-        if found < 8 {
-            return at + found;
-        }
-        at += 8;
-    }
-    find_special_bytewise(bytes, at)
-}
-
-fn find_special_bytewise(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(rest.len())
-}
-
-/// Written so that the compiler makes vector instructions of it.
-#[inline]
-fn is_plain(chunk: &[u8; 32]) -> bool {
-    let mut special = 0u8;
-    for byte in chunk {
-        special |= u8::from(*byte == b'"') | u8::from(*byte == b'\\') | u8::from(*byte < 0x20);
-    }
-    special == 0
-}
-
-/// The place of the first special byte among the next eight, eight where there is none; `None` near the end.
-#[inline]
-fn special_in_word(bytes: &[u8], at: usize) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?);
-    let quotes = word ^ (ONES * b'"' as u64);
-    let backslashes = word ^ (ONES * b'\\' as u64);
-    // A byte that borrows may mark the one above it falsely, never one below: the lowest mark is right.
-    let marks = (quotes.wrapping_sub(ONES) & !quotes)
-        | (backslashes.wrapping_sub(ONES) & !backslashes)
-        | (word.wrapping_sub(ONES * 0x20) & !word);
-    Some((marks & HIGHS).trailing_zeros() as usize / 8)
 }

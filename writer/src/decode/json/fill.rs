@@ -8,7 +8,8 @@ use super::super::plan::{Children, Field, Rule};
 use super::super::time::{parse_date, parse_time, parse_timestamp};
 use super::super::{BinaryText, NumberText, RejectCode, StringValues, TimestampNumbers, TimestampPrecision};
 use super::super::{DecodeOptions, UnknownFields};
-use super::cursor::{Cursor, Text};
+use super::cursor::Cursor;
+use super::text::Text;
 
 const WRONG_TYPE: Problem = Problem::new(RejectCode::WrongType, "the type is not read from such a value");
 const NULL: Problem = Problem::new(RejectCode::NullInRequired, "the value is null and the field is required");

@@ -57,6 +57,8 @@ use fill::Filler;
 
 pub(crate) mod cursor;
 mod fill;
+mod scan;
+mod text;
 
 /// The deepest nesting that may be allowed: reading is recursive.
 const MAX_DEPTH: usize = 512;
@@ -195,8 +197,11 @@ impl Decoder for JsonDecoder {
         }
         let mut unknown_fields = 0;
         let outcomes = messages.iter().map(|message| self.message(message, &mut unknown_fields)).collect();
-        let batch = self.finish()?;
-        Ok(Decoded { batch, outcomes, unknown_fields })
+        let finished = self.finish();
+        if finished.is_err() {
+            self.cut_off();
+        }
+        Ok(Decoded { batch: finished?, outcomes, unknown_fields })
     }
 }
 

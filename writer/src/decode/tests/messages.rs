@@ -336,3 +336,25 @@ fn a_table_as_wide_as_five_thousand_columns_is_decoded() {
     assert!(found[0].as_ref().is_ok_and(|text| text.starts_with("2 | null") && text.ends_with("null | 1")));
     assert_eq!(found[1], rejected(RejectCode::WrongType, "c4998"));
 }
+
+#[test]
+fn codes_are_distinct_and_in_kebab_case() {
+    let mut texts: Vec<&str> = RejectCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert!(
+        texts
+            .iter()
+            .all(|text| text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
+    );
+    texts.sort_unstable();
+    texts.dedup();
+    assert_eq!(texts.len(), RejectCode::ALL.len());
+}
+
+#[test]
+fn a_small_batch_after_a_large_one_holds_little_memory() {
+    let mut decoder = decoder(&schema(&[("s", "string")]), &DecodeOptions::default());
+    let large = format!("{{\"s\":\"{}\"}}", "x".repeat(4 << 20));
+    decoder.decode(&messages(&[large.as_bytes()])).unwrap();
+    let small = decoder.decode(&messages(&[b"{\"s\":\"x\"}"])).unwrap();
+    assert!(small.batch.get_array_memory_size() < 1 << 16, "{}", small.batch.get_array_memory_size());
+}
