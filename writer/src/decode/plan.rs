@@ -15,6 +15,8 @@ const FIELD_ID: &str = "PARQUET:field_id";
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: Box<str>,
+    /// Whether the name may stand in JSON text as it is: no character in it needs an escape.
+    pub(crate) plain_name: bool,
     pub(crate) required: bool,
     pub(crate) rule: Rule,
     pub(crate) column: Column,
@@ -62,10 +64,11 @@ impl Children {
         Some(self.by_name[found])
     }
 
-    /// The field that is likely to follow `previous`, with its name.
+    /// The field that is likely to follow `previous`, with its name, where that needs no escapes.
     pub(crate) fn expected_after(&self, previous: Option<usize>) -> Option<(usize, &str)> {
         let index = self.followers[previous.unwrap_or(self.fields.len())];
-        self.fields.get(index).map(|field| (index, field.name.as_ref()))
+        let field = self.fields.get(index).filter(|field| field.plain_name)?;
+        Some((index, field.name.as_ref()))
     }
 
     /// Remembers what followed `previous`.
@@ -142,6 +145,7 @@ impl<'a> Planner<'a> {
         }
         Ok(Field {
             name: field.name.as_str().into(),
+            plain_name: !field.name.contains(|c| matches!(c, '"' | '\\' | '\0'..='\u{1f}')),
             required: field.required,
             weight: weight(&column),
             rule: rule(&field.field_type, options),

@@ -194,6 +194,22 @@ fn names_that_differ_in_case_or_hold_dots_are_other_names() {
 }
 
 #[test]
+fn names_that_need_escapes_are_matched_with_them_alone() {
+    let found = run(
+        &[("q\"uote", "long"), ("back\\slash", "long"), ("tab\t", "long")],
+        &DecodeOptions::default(),
+        &[
+            r#"{"q\"uote":1,"back\\slash":2,"tab\t":3}"#,
+            r#"{"q"uote":1}"#,
+            r#"{"back\slash":1}"#,
+            "{\"q\\\"uote\":1,\"tab\t\":1}",
+        ],
+    );
+    let malformed = || rejected(RejectCode::MalformedJson, "");
+    assert_eq!(found, [row("1 | 2 | 3"), malformed(), malformed(), malformed()]);
+}
+
+#[test]
 fn names_that_repeat_in_unknown_fields_are_json() {
     let found =
         run(&[("a", "long")], &DecodeOptions::default(), &[r#"{"x":1,"x":2,"y":{"k":1,"k":1},"a":1}"#]);
