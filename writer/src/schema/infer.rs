@@ -14,7 +14,7 @@
 //! Null goes with everything; every column is optional. Columns stand in the order that fields have in the messages
 //! on average. Integers of more than 38 digits fit no exact type and are a conflict by themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use iceberg::spec::{ListType, NestedField, NestedFieldRef, PrimitiveType, Schema, StructType, Type};
@@ -138,19 +138,19 @@ struct Resolver {
 impl Resolver {
     fn fields(&mut self, shape: &Shape, parent: &str) -> Vec<NestedFieldRef> {
         let mut fields: Vec<NestedFieldRef> = Vec::new();
+        let mut taken: HashMap<String, &str> = HashMap::new();
         for (name, shape) in shape.ordered_fields() {
             let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
             if name.is_empty() || name.contains('.') {
-                let reason = "its name is empty or has a dot, which table columns cannot have".to_owned();
-                self.omitted.push((path, reason));
+                self.omit(&path, "its name is empty or has a dot, which table columns cannot have");
                 continue;
             }
-            if let Some(twin) = fields.iter().find(|other| other.name.to_lowercase() == name.to_lowercase()) {
-                let reason = format!("its name differs from `{}` in case alone", twin.name);
-                self.omitted.push((path, reason));
+            if let Some(twin) = taken.get(&name.to_lowercase()) {
+                self.omit(&path, &format!("its name differs from `{twin}` in case alone"));
                 continue;
             }
             if let Some(field_type) = self.field_type(shape, &path) {
+                taken.insert(name.to_lowercase(), name);
                 fields.push(Arc::new(NestedField::optional(0, name, field_type)));
             }
         }
@@ -198,6 +198,7 @@ impl Resolver {
         Some(Type::Struct(StructType::new(fields)))
     }
 
+    /// Reports a field that is left out; it has no type.
     fn omit(&mut self, path: &str, reason: &str) -> Option<Type> {
         self.omitted.push((path.to_owned(), reason.to_owned()));
         None
