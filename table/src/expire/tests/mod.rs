@@ -1,0 +1,5 @@
+//! Decisions, and reachability over random histories.
+
+mod decisions;
+mod histories;
+mod lake;

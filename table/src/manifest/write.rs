@@ -1,0 +1,225 @@
+//! Writing manifests and manifest lists of format version 2.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+
+use iceberg::io::FileIO;
+use iceberg::spec::{
+    DataFile, ManifestContentType, ManifestFile, ManifestListWriter, ManifestWriter, ManifestWriterBuilder,
+    PartitionSpec, SchemaRef, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
+};
+
+use super::{Entry, ManifestContents, MetadataNames, check_partition_names, schema_of_spec};
+use crate::files::NewFile;
+use crate::{Error, ErrorKind, Result};
+
+/// A manifest entry with few metrics takes about this much; each metric value about [`METRIC_BYTES`].
+const ENTRY_BYTES: u64 = 200;
+const METRIC_BYTES: u64 = 10;
+
+/// Above this number of entries a manifest is encoded on a thread for blocking work.
+const ENCODE_INLINE_ENTRIES: usize = 500;
+
+/// Where the manifests of one commit go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output<'a> {
+    /// The table's files.
+    pub(crate) file_io: &'a FileIO,
+    /// Names that were never used.
+    pub(crate) names: &'a MetadataNames,
+    /// The snapshot that the commit adds.
+    pub(crate) snapshot_id: i64,
+}
+
+impl Output<'_> {
+    fn writer(&self, schema: SchemaRef, spec: &PartitionSpec) -> Result<ManifestWriterBuilder> {
+        check_partition_names(spec)?;
+        let location = self.names.manifest();
+        let output = self
+            .file_io
+            .new_output(&location)
+            .map_err(|e| Error::from(e).context(format_args!("manifest `{location}` cannot be written")))?;
+        Ok(ManifestWriterBuilder::new(output, Some(self.snapshot_id), schema, spec.clone()))
+    }
+}
+
+/// Writes manifests of added files: one for each partition spec, and more where one would exceed `target_bytes`.
+/// `sequence_number` is the data sequence number of the files; `None` inherits that of the commit.
+pub(crate) async fn write_added(
+    output: Output<'_>,
+    metadata: &TableMetadata,
+    files: &[NewFile],
+    sequence_number: Option<i64>,
+    target_bytes: u64,
+) -> Result<Vec<ManifestFile>> {
+    let mut by_spec: BTreeMap<i32, Vec<&DataFile>> = BTreeMap::new();
+    for file in files {
+        by_spec.entry(file.spec_id).or_default().push(&file.file);
+    }
+    let mut manifests = Vec::new();
+    for (spec_id, files) in by_spec {
+        let spec = metadata.partition_spec_by_id(spec_id).ok_or_else(|| unknown_spec(spec_id))?;
+        let schema = schema_of_spec(metadata, spec)?;
+        for chunk in chunks(&files, target_bytes) {
+            let mut writer = output.writer(schema.clone(), spec)?.build_v2_data();
+            for file in chunk {
+                check_partition(spec, file)?;
+                let number = sequence_number.unwrap_or(UNASSIGNED_SEQUENCE_NUMBER);
+                writer.add_file((*file).clone(), number).map_err(unwritable)?;
+            }
+            manifests.push(finish(writer, chunk.len()).await?);
+        }
+    }
+    Ok(manifests)
+}
+
+/// Writes the manifest that takes the place of one that lost files: survivors as existing with their snapshot and
+/// sequence numbers, the removed ones as deleted by the new snapshot; tombstones that were there before are left out.
+pub(crate) async fn write_filtered(
+    output: Output<'_>,
+    source: &ManifestContents,
+    removed: &HashSet<&str>,
+) -> Result<ManifestFile> {
+    let builder = output.writer(source.schema.clone(), &source.spec)?;
+    let mut writer = match source.content {
+        ManifestContentType::Data => builder.build_v2_data(),
+        ManifestContentType::Deletes => builder.build_v2_deletes(),
+    };
+    for entry in source.entries.iter().filter(|entry| entry.is_live()) {
+        let file = entry.file.as_ref().clone();
+        let file_number = Some(entry.file_sequence_number);
+        if removed.contains(file.file_path()) {
+            writer.add_delete_file(file, entry.sequence_number, file_number).map_err(unwritable)?;
+        } else {
+            add_existing(&mut writer, entry)?;
+        }
+    }
+    finish(writer, source.entries.len()).await
+}
+
+/// Writes one manifest with the live entries of several that have equal schema, spec and content.
+pub(crate) async fn write_merged(output: Output<'_>, sources: &[ManifestContents]) -> Result<ManifestFile> {
+    let first = sources
+        .first()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "a merge of no manifests was asked for"))?;
+    let mut writer = output.writer(first.schema.clone(), &first.spec)?.build_v2_data();
+    for entry in sources.iter().flat_map(|source| &source.entries).filter(|entry| entry.is_live()) {
+        add_existing(&mut writer, entry)?;
+    }
+    finish(writer, sources.iter().map(|source| source.entries.len()).sum()).await
+}
+
+fn add_existing(writer: &mut ManifestWriter, entry: &Entry) -> Result<()> {
+    let file = entry.file.as_ref().clone();
+    let (sequence, file_sequence) = (entry.sequence_number, Some(entry.file_sequence_number));
+    writer.add_existing_file(file, entry.snapshot_id, sequence, file_sequence).map_err(unwritable)
+}
+
+/// Which manifest list is written.
+#[derive(Debug, Clone)]
+pub(crate) struct ListTarget {
+    /// Its location.
+    pub(crate) location: String,
+    /// The snapshot that it belongs to.
+    pub(crate) snapshot_id: i64,
+    /// That snapshot's parent.
+    pub(crate) parent_id: Option<i64>,
+    /// That snapshot's sequence number, which new manifests inherit.
+    pub(crate) sequence_number: i64,
+}
+
+/// Writes a manifest list and returns its manifests as a reader will see them.
+pub(crate) async fn write_list(
+    file_io: &FileIO,
+    target: &ListTarget,
+    mut manifests: Vec<ManifestFile>,
+) -> Result<Vec<ManifestFile>> {
+    let unwritable =
+        |e| Error::from(e).context(format_args!("manifest list `{}` cannot be written", target.location));
+    for manifest in &mut manifests {
+        if manifest.sequence_number == UNASSIGNED_SEQUENCE_NUMBER {
+            manifest.sequence_number = target.sequence_number;
+        }
+        if manifest.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER {
+            manifest.min_sequence_number = target.sequence_number;
+        }
+    }
+    let output = file_io.new_output(&target.location).map_err(unwritable)?;
+    let file = output.writer().await.map_err(unwritable)?;
+    let mut writer =
+        ManifestListWriter::v2(file, target.snapshot_id, target.parent_id, target.sequence_number);
+    writer.add_manifests(manifests.iter().cloned()).map_err(unwritable)?;
+    writer.close().await.map_err(unwritable)?;
+    Ok(manifests)
+}
+
+/// Encodes and writes: here for few entries, and on a thread for blocking work for many.
+async fn finish(writer: ManifestWriter, entries: usize) -> Result<ManifestFile> {
+    if entries <= ENCODE_INLINE_ENTRIES {
+        return writer.write_manifest_file().await.map_err(unwritable);
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let encode = move || runtime.block_on(writer.write_manifest_file());
+    let written = tokio::task::spawn_blocking(encode).await.map_err(|e| {
+        Error::new(ErrorKind::Internal, "the thread that encodes a manifest ended early").with_source(e)
+    })?;
+    written.map_err(unwritable)
+}
+
+fn unwritable(error: iceberg::Error) -> Error {
+    Error::from(error).context("a manifest cannot be written")
+}
+
+fn unknown_spec(spec_id: i32) -> Error {
+    Error::new(
+        ErrorKind::Data,
+        format!("partition spec `{spec_id}` of a new file is not in the table: the file cannot be committed"),
+    )
+}
+
+/// `ManifestWriter` panics on a tuple that does not fit its spec.
+fn check_partition(spec: &PartitionSpec, file: &DataFile) -> Result<()> {
+    let fields = file.partition().fields();
+    let primitive = |value: &iceberg::spec::Literal| value.as_primitive_literal().is_some();
+    if fields.len() == spec.fields().len() && fields.iter().flatten().all(primitive) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Internal,
+        format!(
+            "the partition tuple of `{}` has {} values and its spec {} has {} fields: the file cannot be committed",
+            file.file_path(),
+            fields.len(),
+            spec.spec_id(),
+            spec.fields().len()
+        ),
+    ))
+}
+
+/// Splits files so that each manifest stays near the target size.
+fn chunks<'a, 'b>(files: &'b [&'a DataFile], target_bytes: u64) -> Vec<&'b [&'a DataFile]> {
+    let mut chunks = Vec::new();
+    let (mut start, mut bytes) = (0, 0_u64);
+    for (index, file) in files.iter().enumerate() {
+        let size = entry_bytes(file);
+        if index > start && bytes.saturating_add(size) > target_bytes {
+            chunks.push(&files[start..index]);
+            (start, bytes) = (index, 0);
+        }
+        bytes = bytes.saturating_add(size);
+    }
+    chunks.push(&files[start..]);
+    chunks
+}
+
+fn entry_bytes(file: &DataFile) -> u64 {
+    let counts = file.column_sizes().len()
+        + file.value_counts().len()
+        + file.null_value_counts().len()
+        + file.nan_value_counts().len()
+        + 2 * file.lower_bounds().len()
+        + 2 * file.upper_bounds().len();
+    ENTRY_BYTES
+        + u64::try_from(file.file_path().len() + counts * usize::try_from(METRIC_BYTES).unwrap_or(10))
+            .unwrap_or(0)
+}
