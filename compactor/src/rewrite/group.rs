@@ -1,0 +1,263 @@
+//! The rewrite of one group, from its live files to verified outputs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::prelude::SessionContext;
+use firn_policies::Sizes;
+use firn_table::files::{DataFileReader, FileFormat, NewFile};
+use firn_table::layout::LiveFile;
+use firn_table::storage::Stores;
+use futures::StreamExt;
+use iceberg::spec::{NestedFieldRef, Schema, Type};
+use iceberg::table::Table;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::observe::{Event, Observer};
+use crate::plan::output_partition;
+use crate::rewrite::Verify;
+use crate::rewrite::estimate::SizeEstimate;
+use crate::rewrite::output::{GroupWriter, OutputPlace, remove_files};
+use crate::rewrite::source::{GroupSource, from_datafusion};
+use crate::rewrite::summary::Summary;
+use crate::{Error, ErrorKind, Result};
+
+/// Rows and encoded bytes of a batch, at most.
+const BATCH_ROWS: u64 = 8192;
+const BATCH_BYTES: u64 = 2 << 20;
+
+/// What all groups of a run share.
+pub(crate) struct RewriterContext {
+    /// The table as planned on.
+    pub(crate) table: Table,
+    pub(crate) stores: Stores,
+    /// Holds the memory pool.
+    pub(crate) session: SessionContext,
+    pub(crate) sizes: Sizes,
+    pub(crate) verify: Verify,
+    /// Part of the names of outputs.
+    pub(crate) run_id: Uuid,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Rewrites groups. Shared by the tasks of a run.
+pub(crate) struct Rewriter {
+    context: RewriterContext,
+    format: FileFormat,
+    /// Reads by the schema of `format`.
+    reader: DataFileReader,
+}
+
+impl fmt::Debug for Rewriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rewriter").field("run_id", &self.context.run_id).finish_non_exhaustive()
+    }
+}
+
+/// A group to rewrite.
+#[derive(Debug)]
+pub(crate) struct GroupTask {
+    /// The plan's number of the group.
+    pub(crate) id: usize,
+    pub(crate) spec_id: i32,
+    /// At least one.
+    pub(crate) files: Vec<LiveFile>,
+}
+
+/// A group that is rewritten and verified. Its files are in no table yet.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    pub(crate) task: GroupTask,
+    pub(crate) outputs: Vec<NewFile>,
+}
+
+impl GroupTask {
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.file.file_size_in_bytes()).sum()
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.files.iter().map(|file| file.file.record_count()).sum()
+    }
+}
+
+impl Rewritten {
+    /// Removes the outputs; right only while no catalog was told of them.
+    pub(crate) async fn remove_outputs(&self, stores: &Stores) {
+        let locations: Vec<String> =
+            self.outputs.iter().map(|file| file.file.file_path().to_owned()).collect();
+        remove_files(stores, &locations).await;
+    }
+}
+
+impl Rewriter {
+    pub(crate) fn new(context: RewriterContext) -> Result<Self> {
+        let format = FileFormat::of_table(&context.table)?;
+        let reader = DataFileReader::new(&context.stores, &context.table, format.schema())?;
+        Ok(Self { context, format, reader })
+    }
+
+    /// Rewrites a group and verifies what came out; `None` where the run was stopped. CPU work runs where it is
+    /// called. On any other end than `Some`, no output is left.
+    pub(crate) async fn rewrite(&self, task: GroupTask) -> Result<Option<Rewritten>> {
+        let summary = Arc::new(Mutex::new(Summary::new(self.context.verify)));
+        let mut writer = self.writer(&task)?;
+        let written = async {
+            if !self.copy_rows(&task, &summary, &mut writer).await? {
+                return Ok(None);
+            }
+            let outputs = writer.finish().await?;
+            let read = summary.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.verify(&task, &read, &outputs).await?;
+            Ok(Some(outputs))
+        };
+        match written.await {
+            Ok(Some(outputs)) => Ok(Some(Rewritten { task, outputs })),
+            ended => {
+                writer.abort().await;
+                ended.map(|_| None)
+            }
+        }
+    }
+
+    fn writer(&self, task: &GroupTask) -> Result<GroupWriter> {
+        let context = &self.context;
+        let missing = || {
+            Error::new(ErrorKind::Internal, format!("the table lost its partition spec `{}`", task.spec_id))
+        };
+        let metadata = context.table.metadata();
+        let spec = metadata.partition_spec_by_id(task.spec_id).ok_or_else(missing)?.clone();
+        let first =
+            task.files.first().ok_or_else(|| Error::new(ErrorKind::Internal, "a group without files"))?;
+        let place = OutputPlace {
+            table: context.table.clone(),
+            stores: context.stores.clone(),
+            format: self.format.clone(),
+            partition: output_partition(&spec, metadata.current_schema(), first.file.partition()),
+            spec,
+            name_prefix: format!("compact-{}-{}", context.run_id, task.id),
+        };
+        let estimate = SizeEstimate::of_inputs(task.bytes(), task.rows(), leaf_columns(self.format.schema()));
+        let pool = context.session.runtime_env().memory_pool.clone();
+        let memory = MemoryConsumer::new("group writer").register(&pool);
+        Ok(GroupWriter::new(place, context.sizes, estimate, task.rows(), memory))
+    }
+
+    /// Copies all rows; `false` where the run was stopped.
+    async fn copy_rows(
+        &self,
+        task: &GroupTask,
+        summary: &Arc<Mutex<Summary>>,
+        writer: &mut GroupWriter,
+    ) -> Result<bool> {
+        let mut rows = self.rows(task, summary).await?;
+        let mut progress = Progress::new(task);
+        while let Some(batch) = rows.next().await {
+            if self.context.stop.is_cancelled() {
+                return Ok(false);
+            }
+            let batch = batch.map_err(from_datafusion)?;
+            let count = batch.num_rows() as u64;
+            writer.write(batch).await?;
+            self.context.observer.observe(&progress.advance(count, writer.written_bytes()));
+        }
+        Ok(true)
+    }
+
+    /// The rows of the group, through a DataFusion plan.
+    async fn rows(
+        &self,
+        task: &GroupTask,
+        summary: &Arc<Mutex<Summary>>,
+    ) -> Result<SendableRecordBatchStream> {
+        let source = GroupSource {
+            reader: self.reader.clone(),
+            files: task.files.clone(),
+            batch_rows: batch_rows(task.bytes(), task.rows()),
+            summary: summary.clone(),
+        };
+        let rows =
+            self.context.session.read_table(Arc::new(source.into_table()?)).map_err(from_datafusion)?;
+        rows.execute_stream().await.map_err(from_datafusion)
+    }
+
+    async fn verify(&self, task: &GroupTask, read: &Summary, outputs: &[NewFile]) -> Result<()> {
+        if read.rows() != task.rows() {
+            return Err(Error::new(
+                ErrorKind::Data,
+                format!("the manifests promise {} rows, but the files hold {}", task.rows(), read.rows()),
+            ));
+        }
+        read.check_metadata(outputs)?;
+        if self.context.verify == Verify::Metadata {
+            return Ok(());
+        }
+        let mut read_back = Summary::new(Verify::Full);
+        let batch_rows = batch_rows(task.bytes(), task.rows());
+        for output in outputs {
+            let mut batches = self.reader.read(&output.file, output.spec_id, batch_rows).await?;
+            while let Some(batch) = batches.next().await {
+                read_back.update(&batch?)?;
+            }
+        }
+        read.check_rows(&read_back)
+    }
+}
+
+/// Turns totals into the steps that observers are told.
+#[derive(Debug)]
+struct Progress {
+    group: usize,
+    input_bytes: u64,
+    input_rows: u64,
+    rows: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+}
+
+impl Progress {
+    fn new(task: &GroupTask) -> Self {
+        let (input_bytes, input_rows) = (task.bytes(), task.rows());
+        Self { group: task.id, input_bytes, input_rows, rows: 0, bytes_read: 0, bytes_written: 0 }
+    }
+
+    fn advance(&mut self, rows: u64, bytes_written: u64) -> Event {
+        self.rows += rows;
+        let read = u128::from(self.input_bytes) * u128::from(self.rows) / u128::from(self.input_rows.max(1));
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        let event = Event::Progress {
+            group: self.group,
+            bytes_read: read.saturating_sub(self.bytes_read),
+            bytes_written: bytes_written.saturating_sub(self.bytes_written),
+            rows,
+        };
+        self.bytes_read = self.bytes_read.max(read);
+        self.bytes_written = self.bytes_written.max(bytes_written);
+        event
+    }
+}
+
+/// Rows of a batch: fewer where rows are wide.
+fn batch_rows(bytes: u64, rows: u64) -> usize {
+    let row_bytes = (bytes / rows.max(1)).max(1);
+    usize::try_from((BATCH_BYTES / row_bytes).clamp(16, BATCH_ROWS)).unwrap_or(1)
+}
+
+/// Columns that a Parquet file of this schema has.
+fn leaf_columns(schema: &Schema) -> usize {
+    let of_fields = |fields: &[NestedFieldRef]| fields.iter().map(|field| leaves(&field.field_type)).sum();
+    of_fields(schema.as_struct().fields())
+}
+
+fn leaves(r#type: &Type) -> usize {
+    match r#type {
+        Type::Primitive(_) => 1,
+        Type::Struct(fields) => fields.fields().iter().map(|field| leaves(&field.field_type)).sum(),
+        Type::List(list) => leaves(&list.element_field.field_type),
+        Type::Map(map) => leaves(&map.key_field.field_type) + leaves(&map.value_field.field_type),
+    }
+}

@@ -1,0 +1,107 @@
+//! The rows of a group's files as a DataFusion table.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef as ArrowSchemaRef;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::streaming::PartitionStream;
+use firn_table::files::DataFileReader;
+use firn_table::layout::LiveFile;
+use futures::StreamExt;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+
+use crate::rewrite::summary::Summary;
+use crate::{Error, ErrorKind, Result};
+
+/// Batches that wait between reader and writer.
+const QUEUED_BATCHES: usize = 2;
+
+/// What is read, and how.
+#[derive(Clone)]
+pub(super) struct GroupSource {
+    pub(super) reader: DataFileReader,
+    pub(super) files: Vec<LiveFile>,
+    pub(super) batch_rows: usize,
+    /// Filled while rows are read; complete at the end of the stream.
+    pub(super) summary: Arc<Mutex<Summary>>,
+}
+
+impl fmt::Debug for GroupSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupSource").field("files", &self.files.len()).finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for GroupSource {
+    fn schema(&self) -> &ArrowSchemaRef {
+        self.reader.arrow_schema()
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let mut stream = RecordBatchReceiverStream::builder(self.schema().clone(), QUEUED_BATCHES);
+        let rows = stream.tx();
+        let memory = MemoryConsumer::new("group reader").register(context.memory_pool());
+        let source = self.clone();
+        let runtime = Handle::current();
+        // Summing up is CPU work: it has a thread of its own.
+        stream.spawn_blocking(move || {
+            runtime
+                .block_on(source.read(&memory, &rows))
+                .map_err(|error| DataFusionError::External(error.into()))
+        });
+        stream.build()
+    }
+}
+
+impl GroupSource {
+    /// The group as a table of one partition.
+    pub(super) fn into_table(self) -> Result<StreamingTable> {
+        let schema = self.schema().clone();
+        StreamingTable::try_new(schema, vec![Arc::new(self)]).map_err(from_datafusion)
+    }
+
+    async fn read(
+        &self,
+        memory: &MemoryReservation,
+        rows: &Sender<Result<RecordBatch, DataFusionError>>,
+    ) -> Result<()> {
+        for input in &self.files {
+            let mut batches = self.reader.read(&input.file, input.spec_id, self.batch_rows).await?;
+            while let Some(batch) = batches.next().await {
+                let batch = batch?;
+                // The one in hand, those in the queue, and the one that is written.
+                let held = batch.get_array_memory_size() * (QUEUED_BATCHES + 2);
+                memory.try_resize(held).map_err(from_datafusion)?;
+                self.summary.lock().unwrap_or_else(PoisonError::into_inner).update(&batch)?;
+                if rows.send(Ok(batch)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the kind of an error of ours that passed through DataFusion.
+pub(super) fn from_datafusion(error: DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(cause) => match cause.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(cause) => Error::new(ErrorKind::Internal, cause.to_string()).with_source(cause),
+        },
+        DataFusionError::Context(_, cause) => from_datafusion(*cause),
+        DataFusionError::ResourcesExhausted(message) => Error::new(
+            ErrorKind::Configuration,
+            format!("the memory of the run is too small for this group; give it more: {message}"),
+        ),
+        error => Error::new(ErrorKind::Internal, error.strip_backtrace()).with_source(error),
+    }
+}
