@@ -1,0 +1,247 @@
+//! What a writer is told to do. Plain values: reading them from files and arguments is the program's part.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use firn_table::commit::{ExpireOptions, Guarantee};
+use firn_table::ledger::WriterName;
+
+use crate::decode::DecodeOptions;
+use crate::{Error, ErrorKind, Result};
+
+/// Everything that one writer process is told.
+#[derive(Debug, Clone)]
+pub struct WriterConfig {
+    /// The name under which the processes of one deployment share cursors.
+    pub name: WriterName,
+    /// The topics to read. A topic that does not exist yet is waited for.
+    pub topics: Vec<String>,
+    /// librdkafka's properties, `bootstrap.servers` among them. `group.id` defaults to `firn-<name>`; offsets,
+    /// resets and commits are the writer's own and cannot be set.
+    pub kafka: BTreeMap<String, String>,
+    /// Where to start in partitions of which the table holds nothing yet.
+    pub start: Start,
+    /// Exactly once (the fence decides) or at least once.
+    pub guarantee: Guarantee,
+    /// How rows become files.
+    pub mode: Mode,
+    /// When a flush is sealed.
+    pub flush: FlushLimits,
+    /// What follows from a message that cannot be decoded.
+    pub on_bad_message: OnBadMessage,
+    /// What follows when the topic no longer holds the offsets at the cursor.
+    pub on_gap: OnGap,
+    /// What follows when the table was rolled back or replaced behind the writer.
+    pub after_rollback: AfterRollback,
+    /// What follows when the topic or cluster is not the one the ledger names.
+    pub on_new_source: OnNewSource,
+    /// How messages become rows.
+    pub decode: DecodeOptions,
+    /// The budget for fetched messages, batches, open files and uploads together, in bytes (promise W4).
+    pub memory_bytes: usize,
+    /// Files that are encoded and uploaded at the same time.
+    pub upload_concurrency: usize,
+    /// Snapshot expiry between commits; `None` leaves it to others.
+    pub expiry: Option<ExpirySchedule>,
+    /// When to stop by itself.
+    pub end: End,
+    /// How long a revoked partition's rows may take to be committed before they are discarded.
+    pub revoke_deadline: Duration,
+    /// The table is reported unhealthy when the oldest uncommitted row is older than this.
+    pub unhealthy_after: Duration,
+    /// Overtaken flushes in a row, without a commit in between, after which the writer stops.
+    pub max_overtaken: u32,
+}
+
+/// Where to start in partitions without a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// At the oldest message that the broker holds.
+    #[default]
+    Earliest,
+    /// At the end.
+    Latest,
+    /// At the consumer group's committed offset, or the oldest message where there is none.
+    Group,
+    /// At the first message of this time or later (milliseconds since the epoch), or the end where there is none.
+    Timestamp(i64),
+}
+
+/// How rows become files (DESIGN section 6, modes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Rows are hashed over this many shards; one file per table partition, shard and flush.
+    Fixed {
+        /// Number of shards, at least one.
+        shards: usize,
+    },
+    /// A flush is sealed as soon as it can be committed right after the one before it.
+    LowLatency {
+        /// The shortest time between two seals: keeps an idle topic's few rows from becoming a file each.
+        min_interval: Duration,
+    },
+}
+
+impl Mode {
+    /// Low latency with the interval that suits most tables.
+    #[must_use]
+    pub fn low_latency() -> Self {
+        Self::LowLatency { min_interval: Duration::from_millis(100) }
+    }
+}
+
+/// A flush is sealed when it reaches one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushLimits {
+    /// Age of its oldest row, counted from when it was decoded.
+    pub age: Duration,
+    /// Bytes of its rows in memory.
+    pub bytes: usize,
+    /// Rows.
+    pub rows: u64,
+}
+
+impl Default for FlushLimits {
+    fn default() -> Self {
+        Self { age: Duration::from_secs(1), bytes: 128 << 20, rows: 1_000_000 }
+    }
+}
+
+/// What follows from a message that cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnBadMessage {
+    /// What came before it is committed, then the writer stops and names it.
+    #[default]
+    Stop,
+    /// It is counted as rejected in the ledger.
+    Skip,
+}
+
+/// What follows when the topic no longer holds the offsets at the cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnGap {
+    /// Stop and name the range.
+    #[default]
+    Stop,
+    /// Write the gap into the ledger and go on after it.
+    Record,
+}
+
+/// What follows when the table was rolled back or replaced behind the writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterRollback {
+    /// Stop and name the offsets that left the table.
+    #[default]
+    Stop,
+    /// Set the cursors back to what the table's history holds and read the rest again.
+    Replay,
+    /// Keep the cursors: what was rolled back stays out of the table.
+    Keep,
+}
+
+/// What follows when the topic or cluster is not the one the ledger names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnNewSource {
+    /// Stop and name both.
+    #[default]
+    Stop,
+    /// Begin anew at the oldest message of the new topic.
+    Restart,
+}
+
+/// Expiry in the commit queue (DESIGN 4.8).
+#[derive(Debug, Clone)]
+pub struct ExpirySchedule {
+    /// Time between two runs.
+    pub every: Duration,
+    /// What may go; `max_snapshots` bounds how long a commit waits behind it.
+    pub options: ExpireOptions,
+}
+
+impl Default for ExpirySchedule {
+    fn default() -> Self {
+        let options = ExpireOptions { max_snapshots: Some(100), ..ExpireOptions::default() };
+        Self { every: Duration::from_secs(30), options }
+    }
+}
+
+/// When a writer stops by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum End {
+    /// Never: it runs until it is told to stop.
+    #[default]
+    Never,
+    /// When everything up to the offsets that were the ends when it started is committed.
+    AtEndsOfStart,
+}
+
+impl WriterConfig {
+    /// A configuration with every default, for `name`, `topics` and the brokers at `bootstrap_servers`.
+    #[must_use]
+    pub fn new(name: WriterName, topics: Vec<String>, bootstrap_servers: impl Into<String>) -> Self {
+        Self {
+            name,
+            topics,
+            kafka: BTreeMap::from([("bootstrap.servers".to_owned(), bootstrap_servers.into())]),
+            start: Start::default(),
+            guarantee: Guarantee::default(),
+            mode: Mode::Fixed { shards: 1 },
+            flush: FlushLimits::default(),
+            on_bad_message: OnBadMessage::default(),
+            on_gap: OnGap::default(),
+            after_rollback: AfterRollback::default(),
+            on_new_source: OnNewSource::default(),
+            decode: DecodeOptions::default(),
+            memory_bytes: 512 << 20,
+            upload_concurrency: 8,
+            expiry: Some(ExpirySchedule::default()),
+            end: End::default(),
+            revoke_deadline: Duration::from_secs(10),
+            unhealthy_after: Duration::from_secs(60),
+            max_overtaken: 20,
+        }
+    }
+
+    /// Checks what can be checked without a broker or a table; all problems are in one message.
+    pub fn validate(&self) -> Result<()> {
+        let mut problems = Vec::new();
+        if self.topics.is_empty() {
+            problems.push("no topic is given: name at least one".to_owned());
+        }
+        if !self.kafka.contains_key("bootstrap.servers") {
+            problems.push("`bootstrap.servers` is missing: no broker can be reached".to_owned());
+        }
+        for (key, why) in OWNED_PROPERTIES {
+            if self.kafka.contains_key(*key) {
+                problems.push(format!("`{key}` cannot be set: {why}"));
+            }
+        }
+        if self.mode == (Mode::Fixed { shards: 0 }) {
+            problems.push("`shards` is 0: at least one is needed".to_owned());
+        }
+        if self.memory_bytes < MIN_MEMORY_BYTES {
+            problems.push(format!(
+                "memory of {} bytes is too small: at least {MIN_MEMORY_BYTES} are needed",
+                self.memory_bytes
+            ));
+        }
+        if self.upload_concurrency == 0 {
+            problems.push("upload concurrency is 0: no file could be written".to_owned());
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Configuration, problems.join("; ")))
+    }
+}
+
+/// The smallest budget that holds a fetch of each stage.
+const MIN_MEMORY_BYTES: usize = 16 << 20;
+
+/// Properties of librdkafka that carry the promises of the writer.
+const OWNED_PROPERTIES: &[(&str, &str)] = &[
+    ("enable.auto.commit", "offsets are committed after the table holds the rows"),
+    ("enable.auto.offset.store", "offsets are committed after the table holds the rows"),
+    ("auto.offset.reset", "the table decides where to start; see `start` and `on_gap`"),
+    ("enable.partition.eof", "the writer needs it to see the end of a partition"),
+];
