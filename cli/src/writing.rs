@@ -1,0 +1,258 @@
+//! The settings of a writer as the library takes them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::Utc;
+use firn_table::commit::{ExpireOptions, Guarantee};
+use firn_table::ledger::WriterName;
+use firn_writer::WriterConfig;
+use firn_writer::config::{
+    AfterRollback, End, ExpirySchedule, FlushLimits, Mode, OnBadMessage, OnGap, OnNewSource, Start,
+};
+use firn_writer::decode::{ColumnOptions, DecodeOptions};
+use serde_json::{Map, Value, json};
+
+use crate::config::settings::missing;
+use crate::config::{Problems, Settings};
+use crate::exit::Failure;
+use crate::units;
+
+/// The time that one question to a broker may take.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// librdkafka's properties, the brokers among them.
+pub(crate) fn kafka_properties(settings: &Settings) -> Result<BTreeMap<String, String>, Failure> {
+    let mut properties = settings.properties("kafka.properties");
+    match settings.text("kafka.brokers") {
+        Some(brokers) => {
+            properties.insert("bootstrap.servers".to_owned(), brokers.to_owned());
+        }
+        None if properties.contains_key("bootstrap.servers") => {}
+        None => return Err(missing("kafka.brokers")),
+    }
+    Ok(properties)
+}
+
+/// The topics; at least one.
+pub(crate) fn topics(settings: &Settings) -> Result<Vec<String>, Failure> {
+    match settings.list("kafka.topics") {
+        [] => Err(missing("kafka.topics")),
+        topics => Ok(topics.to_vec()),
+    }
+}
+
+/// Everything that a writer is told, without what was learnt from a sample.
+pub(crate) fn writer_config(settings: &Settings) -> anyhow::Result<WriterConfig> {
+    let name = WriterName::new(settings.required("write.writer")?)?;
+    let mut config = WriterConfig::new(name, topics(settings)?, "");
+    config.kafka = kafka_properties(settings)?;
+    config.start = start(settings)?;
+    config.guarantee = guarantee(settings);
+    config.mode = mode(settings, config.mode);
+    config.flush = flush(settings, config.flush);
+    config.on_bad_message = match settings.text("write.on-bad-message") {
+        Some("skip") => OnBadMessage::Skip,
+        _ => OnBadMessage::Stop,
+    };
+    config.on_gap = match settings.text("write.on-gap") {
+        Some("record") => OnGap::Record,
+        _ => OnGap::Stop,
+    };
+    config.after_rollback = match settings.text("write.after-rollback") {
+        Some("replay") => AfterRollback::Replay,
+        Some("keep") => AfterRollback::Keep,
+        _ => AfterRollback::Stop,
+    };
+    config.on_new_source = match settings.text("write.on-new-source") {
+        Some("restart") => OnNewSource::Restart,
+        _ => OnNewSource::Stop,
+    };
+    config.decode = decode_options(settings)?;
+    config.expiry = settings.flag("write.expire").then(|| expiry(settings));
+    config.end = if settings.flag("write.until-end") { End::AtEndsOfStart } else { End::Never };
+    limits(settings, &mut config);
+    Ok(config)
+}
+
+fn limits(settings: &Settings, config: &mut WriterConfig) {
+    if let Some(bytes) = size(settings, "write.memory") {
+        config.memory_bytes = bytes;
+    }
+    if let Some(count) = size(settings, "write.upload-concurrency") {
+        config.upload_concurrency = count;
+    }
+    if let Some(deadline) = settings.duration("write.revoke-deadline") {
+        config.revoke_deadline = deadline;
+    }
+    if let Some(age) = settings.duration("write.unhealthy-after") {
+        config.unhealthy_after = age;
+    }
+    if let Some(count) = settings.number("write.max-overtaken") {
+        config.max_overtaken = u32::try_from(count).unwrap_or(u32::MAX);
+    }
+}
+
+fn start(settings: &Settings) -> anyhow::Result<Start> {
+    match settings.required("write.start")? {
+        "earliest" => Ok(Start::Earliest),
+        "latest" => Ok(Start::Latest),
+        "group" => Ok(Start::Group),
+        text => {
+            let time = units::parse_time(text, Utc::now()).map_err(|what| {
+                let what = format!("{what}, nor one of earliest, latest, group");
+                Problems(vec![settings.problem("write.start", what)])
+            })?;
+            Ok(Start::Timestamp(time.timestamp_millis()))
+        }
+    }
+}
+
+fn guarantee(settings: &Settings) -> Guarantee {
+    match settings.text("write.guarantee") {
+        Some("at-least-once") => Guarantee::AtLeastOnce,
+        _ => Guarantee::ExactlyOnce,
+    }
+}
+
+fn mode(settings: &Settings, default: Mode) -> Mode {
+    let interval = settings.duration("write.min-interval");
+    match (settings.text("write.mode"), interval, size(settings, "write.shards")) {
+        (Some("low-latency"), Some(min_interval), _) => Mode::LowLatency { min_interval },
+        (Some("low-latency"), None, _) => Mode::low_latency(),
+        (_, _, Some(shards)) => Mode::Fixed { shards },
+        (_, _, None) => default,
+    }
+}
+
+fn flush(settings: &Settings, default: FlushLimits) -> FlushLimits {
+    FlushLimits {
+        age: settings.duration("write.flush-age").unwrap_or(default.age),
+        bytes: size(settings, "write.flush-bytes").unwrap_or(default.bytes),
+        rows: settings.number("write.flush-rows").unwrap_or(default.rows),
+    }
+}
+
+fn expiry(settings: &Settings) -> ExpirySchedule {
+    let default = ExpirySchedule::default();
+    let max_snapshots = size(settings, "write.expire-max-snapshots").or(default.options.max_snapshots);
+    ExpirySchedule {
+        every: settings.duration("write.expire-every").unwrap_or(default.every),
+        options: ExpireOptions { max_snapshots, ..default.options },
+    }
+}
+
+/// How messages become rows. A column's own table says what differs from all columns.
+pub(crate) fn decode_options(settings: &Settings) -> Result<DecodeOptions, Failure> {
+    let mut root = object(settings, "decode", &["unknown-fields", "tombstones", "kafka-columns"]);
+    for limit in ["max-depth", "max-values"] {
+        if let Some(value) = settings.number(&format!("decode.{limit}")) {
+            root.insert(limit.to_owned(), json!(value));
+        }
+    }
+    let defaults = object(settings, "decode.defaults", COLUMN_OPTIONS);
+    let mut columns = Map::new();
+    for column in settings.names(&["decode", "columns"]) {
+        let mut options = defaults.clone();
+        options.extend(object(settings, &format!("decode.columns.{column}"), COLUMN_OPTIONS));
+        columns.insert(column.to_owned(), Value::Object(options));
+    }
+    root.insert("defaults".to_owned(), Value::Object(defaults));
+    root.insert("columns".to_owned(), Value::Object(columns));
+    serde_json::from_value(Value::Object(root)).map_err(|error| {
+        Failure::internal(format!("the declared decode options are not the library's: {error}"))
+    })
+}
+
+/// The names of [`ColumnOptions`]'s fields in the configuration.
+const COLUMN_OPTIONS: &[&str] = &["timestamp-numbers", "timestamp-precision", "binary", "numbers", "strings"];
+
+fn object(settings: &Settings, section: &str, names: &[&str]) -> Map<String, Value> {
+    names
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), json!(settings.text(&format!("{section}.{name}"))?))))
+        .collect()
+}
+
+/// Adds what inference found out, under what the configuration says about the same column.
+pub(crate) fn with_inferred(
+    mut options: DecodeOptions,
+    inferred: BTreeMap<String, ColumnOptions>,
+) -> DecodeOptions {
+    for (path, column) in inferred {
+        options.columns.entry(path).or_insert(column);
+    }
+    options
+}
+
+fn size(settings: &Settings, path: &str) -> Option<usize> {
+    settings.number(path).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_writer::decode::{BinaryText, StringValues, TimestampNumbers};
+
+    use super::*;
+    use crate::config::key::Kind;
+    use crate::config::{Source, keys, sources};
+
+    fn settings(toml: &str) -> Settings {
+        Settings::resolve(sources::from_toml(toml, &Source::Default).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_of_the_program_are_those_of_the_library() {
+        let settings = settings("[kafka]\nbrokers = \"b:9092\"\ntopics = [\"t\"]\n");
+        let ours = writer_config(&settings).unwrap();
+        let theirs = WriterConfig::new(ours.name.clone(), vec!["t".to_owned()], "b:9092");
+        assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    }
+
+    #[test]
+    fn every_declared_word_is_one_of_the_library() {
+        for key in keys::all().filter(|key| key.path.starts_with("decode.") && !key.path.contains('*')) {
+            let Kind::Choice(words) = key.kind else { continue };
+            let (section, name) = key.path.rsplit_once('.').unwrap();
+            for word in words {
+                let toml = format!("[{section}]\n{name} = \"{word}\"\n");
+                assert!(decode_options(&settings(&toml)).is_ok(), "{toml}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_differs_only_in_what_it_declares() {
+        let toml = "[decode.defaults]\nbinary = \"hex\"\n[decode.columns.\"o.ts\"]\ntimestamp-numbers = \"millis\"\n";
+        let options = decode_options(&settings(toml)).unwrap();
+        let column = options.columns["o.ts"];
+        assert_eq!(column.timestamp_numbers, TimestampNumbers::Millis);
+        assert_eq!(column.binary, BinaryText::Hex);
+        assert_eq!(options.defaults.timestamp_numbers, TimestampNumbers::Reject);
+        let inferred = ColumnOptions { strings: StringValues::JsonText, ..ColumnOptions::default() };
+        let merged = with_inferred(
+            options,
+            BTreeMap::from([("o.ts".to_owned(), inferred), ("x".to_owned(), inferred)]),
+        );
+        assert_eq!(merged.columns["o.ts"], column);
+        assert_eq!(merged.columns["x"], inferred);
+    }
+
+    #[test]
+    fn modes_take_their_own_settings() {
+        let low = settings("[write]\nmode = \"low-latency\"\nmin-interval = \"50ms\"\n");
+        let expected = Mode::LowLatency { min_interval: Duration::from_millis(50) };
+        assert_eq!(mode(&low, Mode::Fixed { shards: 1 }), expected);
+        let fixed = settings("[write]\nshards = 4\n");
+        assert_eq!(mode(&fixed, Mode::Fixed { shards: 1 }), Mode::Fixed { shards: 4 });
+    }
+
+    #[test]
+    fn a_start_is_a_word_or_a_time() {
+        assert_eq!(start(&settings("[write]\nstart = \"latest\"")).unwrap(), Start::Latest);
+        let time = start(&settings("[write]\nstart = \"2026-01-02\"")).unwrap();
+        assert_eq!(time, Start::Timestamp(1_767_312_000_000));
+        let message = start(&settings("[write]\nstart = \"soon\"")).unwrap_err().to_string();
+        assert!(message.contains("`write.start` = `\"soon\"`"), "{message}");
+    }
+}

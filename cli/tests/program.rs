@@ -1,0 +1,144 @@
+//! The program from outside: exit codes, streams, and the configuration files of the examples.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn firn(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
+    command.args(arguments).env_remove("FIRN_CONFIG").env_remove("FIRN_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    firn(arguments).output().expect("firn starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
+}
+
+#[test]
+fn help_names_every_verb_and_every_exit_code() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    let verbs = [
+        "demo",
+        "generate",
+        "write",
+        "plan",
+        "compact",
+        "expire",
+        "inspect",
+        "offsets",
+        "verify",
+        "check",
+        "config",
+        "completions",
+    ];
+    for verb in verbs {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(verb)), "`{verb}` is missing:\n{help}");
+    }
+    for code in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "130"] {
+        assert!(
+            help.lines().any(|line| line.split_whitespace().next() == Some(code)),
+            "{code} is missing:\n{help}"
+        );
+    }
+}
+
+#[test]
+fn a_command_line_that_cannot_be_understood_is_a_usage_error() {
+    for arguments in
+        [&["frobnicate"][..], &["plan", "--no-such-flag"], &["write", "--flush-age", "5 parsecs"]]
+    {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn all_problems_of_a_file_are_told_on_standard_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bad.toml");
+    std::fs::write(&path, "[write]\nflush-age = \"soon\"\nshard = 2\n").expect("a file");
+    let path = path.to_str().expect("a path that is text");
+    let output = run(&["--config", path, "config", "show"]);
+    assert_eq!(output.status.code(), Some(3));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("2 problems") && errors.contains("write.flush-age"), "{errors}");
+    assert!(errors.contains("did you mean `write.shards`?"), "{errors}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn configuration_files_of_the_examples_are_right() {
+    for file in ["write.toml", "compact.toml"] {
+        let path = examples().join(file);
+        let path = path.to_str().expect("a path that is text");
+        let output = run(&["--config", path, "check"]);
+        assert_eq!(output.status.code(), Some(0), "{file}: {}{}", text(&output.stdout), text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_cron_lines_of_the_examples_can_be_parsed() {
+    let lines = std::fs::read_to_string(examples().join("compact.cron")).expect("the file");
+    let commands: Vec<&str> =
+        lines.lines().filter_map(|line| line.split_once("&& firn ")).map(|(_, c)| c).collect();
+    assert_eq!(commands.len(), 2, "{lines}");
+    for command in commands {
+        let arguments = command.split_once(" >>").map_or(command, |(arguments, _)| arguments);
+        let mut arguments: Vec<&str> = arguments.split_whitespace().collect();
+        arguments.push("--help");
+        assert_eq!(run(&arguments).status.code(), Some(0), "{command}");
+    }
+}
+
+#[test]
+fn a_catalog_that_is_not_there_is_not_made_by_looking() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalog = format!("sqlite:{}/none.db", folder.path().display());
+    let output = run(&["inspect", "files", "a.b", "--catalog", &catalog]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(!folder.path().join("none.db").exists());
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("firn.toml");
+    std::fs::write(&path, "[write]\nflush-age = \"2s\"\nshards = 3\n").expect("a file");
+    let output = firn(&["config", "show", "--format", "csv"])
+        .current_dir(folder.path())
+        .env("FIRN__WRITE__FLUSH_AGE", "7s")
+        .output()
+        .expect("firn starts");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("write.flush-age,\"\"\"7s\"\"\",FIRN__WRITE__FLUSH_AGE"), "{shown}");
+    assert!(shown.contains("write.shards,3,firn.toml"), "{shown}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let mut child =
+        firn(&["config", "schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn completions_are_made_for_common_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("firn"), "{shell}");
+    }
+}
