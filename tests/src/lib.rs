@@ -1,1 +1,26 @@
-//! firn
+//! What the scenarios are made of: a real broker, the program as a process, other engines as readers, and checks of
+//! what is left behind.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`appender`] | a writer process without a broker |
+//! | [`checks`] | what must hold of a table at any time |
+//! | [`faults`] | catalogs and stores that fail as told |
+//! | [`kafka`] | a broker for the tests of a process; topics, messages |
+//! | [`warehouse`] | a catalog, its tables, and the program run on them |
+//! | [`process`] | the program as a process: run, kill, stop |
+//! | [`rows`] | messages whose rows are known, and the tables they go to |
+//! | [`readers`] | PyIceberg, DuckDB and Iceberg's Java library, compared with firn's own reading |
+//! | [`canonical`] | values as text that is equal in every language |
+//! | [`scratch`] | where everything goes that a test leaves behind |
+
+pub mod appender;
+pub mod canonical;
+pub mod checks;
+pub mod faults;
+pub mod kafka;
+pub mod process;
+pub mod readers;
+pub mod rows;
+pub mod scratch;
+pub mod warehouse;

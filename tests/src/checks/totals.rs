@@ -1,0 +1,56 @@
+//! What a snapshot's summary counts, against a recount of its manifests.
+
+use iceberg::spec::{ManifestEntry, ManifestStatus};
+
+use super::SnapshotContents;
+
+/// Files, rows and bytes of some entries.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counted {
+    files: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Counted {
+    fn of<'a>(entries: impl Iterator<Item = &'a ManifestEntry>) -> Self {
+        entries.fold(Self::default(), |sum, entry| Self {
+            files: sum.files + 1,
+            rows: sum.rows + entry.record_count(),
+            bytes: sum.bytes + entry.file_size_in_bytes(),
+        })
+    }
+}
+
+/// Entries of the summary that differ from the recount. An absent total is allowed, an absent count means none.
+#[must_use]
+pub fn total_problems(contents: &SnapshotContents) -> Vec<String> {
+    let id = contents.snapshot.snapshot_id();
+    let own = contents.manifests.iter().filter(|manifest| manifest.listed.added_snapshot_id == id);
+    let entries = own.flat_map(|manifest| manifest.manifest.entries().iter().map(AsRef::as_ref));
+    let (added, deleted): (Vec<&ManifestEntry>, Vec<&ManifestEntry>) = entries
+        .filter(|entry: &&ManifestEntry| entry.status != ManifestStatus::Existing)
+        .partition(|entry| entry.status == ManifestStatus::Added);
+    let (live, added, deleted) =
+        (Counted::of(contents.live()), Counted::of(added.into_iter()), Counted::of(deleted.into_iter()));
+    let expected = [
+        ("total-data-files", live.files),
+        ("total-records", live.rows),
+        ("total-files-size", live.bytes),
+        ("added-data-files", added.files),
+        ("added-records", added.rows),
+        ("added-files-size", added.bytes),
+        ("deleted-data-files", deleted.files),
+        ("deleted-records", deleted.rows),
+        ("removed-files-size", deleted.bytes),
+    ];
+    let summary = &contents.snapshot.summary().additional_properties;
+    let differs = |(name, counted): (&str, u64)| {
+        let said = summary.get(name).map(String::as_str);
+        let absent_means = if name.starts_with("total-") { counted } else { 0 };
+        let said_number = said.map_or(Ok(absent_means), str::parse::<u64>);
+        (said_number != Ok(counted))
+            .then(|| format!("snapshot {id}: {name} is {}, counted {counted}", said.unwrap_or("absent")))
+    };
+    expected.into_iter().filter_map(differs).collect()
+}

@@ -1,0 +1,7 @@
+//! Scenarios on a SQLite catalog and local files, without a broker: offsets are made up, everything else is real.
+
+mod checks;
+mod commits;
+mod faults;
+mod fixture;
+mod rewrites;

@@ -1,0 +1,126 @@
+//! A topic of events, the table that it goes to, and the writers between them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use firn_table::ledger::Ledger;
+use firn_tests::kafka::{KafkaCluster, Produced};
+use firn_tests::process::{Ended, Running};
+use firn_tests::warehouse::Warehouse;
+use firn_tests::{checks, rows, scratch};
+
+/// The table of a stream.
+pub(crate) const TABLE: &str = "db.events";
+
+/// How long a writer may take for what is asked of it here, on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
+/// A topic, a warehouse, and the table `db.events` in it.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) warehouse: Warehouse,
+    pub(crate) cluster: &'static KafkaCluster,
+    pub(crate) topic: String,
+    pub(crate) partitions: i32,
+    schema: String,
+}
+
+impl Stream {
+    /// A new topic and an empty warehouse, both named after the test.
+    pub(crate) async fn new(test: &str, partitions: i32) -> Result<Self> {
+        let cluster = KafkaCluster::shared()?;
+        let topic = cluster.new_topic(test, partitions).await?;
+        let warehouse = Warehouse::new(test)?;
+        let schema = rows::events_schema(warehouse.folder())?.display().to_string();
+        Ok(Self { warehouse, cluster, topic, partitions, schema })
+    }
+
+    /// The same, for a table of another schema (Iceberg's JSON).
+    pub(crate) async fn with_schema(test: &str, schema: &str) -> Result<Self> {
+        let stream = Self::new(test, 1).await?;
+        std::fs::write(&stream.schema, schema)?;
+        Ok(stream)
+    }
+
+    /// Produces the events with these ids.
+    pub(crate) fn produce(&self, ids: Range<u64>) -> Result<()> {
+        self.cluster.produce(&self.topic, rows::events(ids, self.partitions)).map(drop)
+    }
+
+    /// Produces messages with these values to partition 0.
+    pub(crate) fn produce_values<S: Into<String>>(&self, values: impl IntoIterator<Item = S>) -> Result<()> {
+        let message = |value: S| Produced { partition: 0, key: None, value: Some(value.into().into_bytes()) };
+        self.cluster.produce(&self.topic, values.into_iter().map(message)).map(drop)
+    }
+
+    fn arguments<'a>(&'a self, extra: &[&'a str]) -> Vec<&'a str> {
+        let mut arguments = vec!["write", TABLE, "--brokers", self.cluster.bootstrap_servers()];
+        arguments.extend(["--topic", &self.topic, "--create", "--schema", &self.schema, "--kafka-columns"]);
+        arguments.extend(["--set", "decode.kafka-columns=on", "--flush-age", "200ms"]);
+        // A member that was killed is forgotten soon, so that the next one need not wait for it.
+        arguments.extend(["--kafka-property", "session.timeout.ms=3000,heartbeat.interval.ms=500"]);
+        arguments.extend_from_slice(extra);
+        arguments
+    }
+
+    /// Runs a writer until it has committed what is in the topic now, or has stopped for another reason.
+    pub(crate) async fn write(&self, extra: &[&str]) -> Result<Ended> {
+        let mut arguments = self.arguments(extra);
+        arguments.push("--until-end");
+        self.warehouse.start(&arguments, "write.log")?.wait(LIMIT).await
+    }
+
+    /// Starts a writer that goes on until it is stopped.
+    pub(crate) fn writer(&self, extra: &[&str], log: &str) -> Result<Running> {
+        self.warehouse.start(&self.arguments(extra), log)
+    }
+
+    /// The table's cursors by partition: the next offset that is not yet in it. Empty before the first commit.
+    pub(crate) async fn cursors(&self) -> Result<BTreeMap<i32, i64>> {
+        let (table, _) = self.warehouse.table(TABLE).await?;
+        let ledgers = Ledger::read_all(table.metadata().properties())?;
+        let cursors = ledgers.iter().flat_map(|(_, _, ledger)| &ledger.cursors);
+        Ok(cursors.map(|(partition, cursor)| (partition.partition, cursor.next)).collect())
+    }
+
+    /// Waits until the cursors cover this many offsets in all.
+    pub(crate) async fn wait_for_offsets(&self, offsets: i64) -> Result<()> {
+        let covered = || async {
+            let sum: i64 = self.cursors().await?.values().sum();
+            Ok((sum >= offsets).then_some(()))
+        };
+        scratch::eventually(&format!("{offsets} offsets in the table"), LIMIT, covered).await
+    }
+
+    /// Fails unless the table holds these events, each once, with the right offsets, and nothing is wrong with it.
+    pub(crate) async fn holds(&self, ids: Range<u64>, after: checks::After) -> Result<()> {
+        let (table, stores) = self.warehouse.table(TABLE).await?;
+        checks::check(&table, &stores, after).await.with_context(|| self.place())?;
+        rows::each_once(&table, &stores, ids).await.with_context(|| self.place())
+    }
+
+    /// Fails unless every offset of the topic is in the table once.
+    pub(crate) async fn holds_each_offset_once(&self) -> Result<()> {
+        let (table, stores) = self.warehouse.table(TABLE).await?;
+        let mut ends = BTreeMap::new();
+        for partition in 0..self.partitions {
+            ends.insert((self.topic.clone(), partition), self.cluster.offsets(&self.topic, partition)?.1);
+        }
+        rows::each_offset_once(&table, &stores, &ends).await.with_context(|| self.place())
+    }
+
+    fn place(&self) -> String {
+        format!("topic {}, {}", self.topic, self.warehouse.folder().display())
+    }
+}
+
+/// Fails unless a command ended with this code and said all of these.
+#[track_caller]
+pub(crate) fn said(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{}{}", ended.stdout, ended.stderr);
+    for word in words {
+        assert!(ended.stderr.contains(word), "`{word}` is not in: {}", ended.stderr);
+    }
+}
