@@ -29,9 +29,7 @@ use async_trait::async_trait;
 use iceberg::table::Table;
 use iceberg::{Catalog, TableRequirement, TableUpdate};
 
-pub use self::create::{
-    NewTable, PartitionColumn, SortColumn, check_partition_names, create_table, default_properties,
-};
+pub use self::create::{NewTable, PartitionColumn, SortColumn, create_table, default_properties};
 pub use self::open::{open_catalog, parse_table_ident};
 use crate::Error;
 use crate::storage::Stores;
