@@ -17,7 +17,7 @@ use super::written::Written;
 use super::{Flush, FlushOutcome, TableHandle};
 use crate::files::NewFile;
 use crate::ledger::{Advance, CommitId, CommitRecord, Cursor, Fenced, TopicPartition, fence, property_name};
-use crate::manifest::{MergePolicy, MetadataNames, Output, check_partition_names, write_added};
+use crate::manifest::{MergePolicy, MetadataNames, Output, check_spec, schema_of_spec, write_added};
 use crate::{Error, ErrorKind, Result};
 
 impl TableHandle {
@@ -175,7 +175,7 @@ impl<'a> Append<'a> {
 fn check_specs(base: &Table, files: &[NewFile]) -> Result<()> {
     let ids: HashSet<i32> = files.iter().map(|file| file.spec_id).collect();
     for spec in ids.into_iter().filter_map(|id| base.metadata().partition_spec_by_id(id)) {
-        check_partition_names(spec)?;
+        check_spec(spec, &*schema_of_spec(base.metadata(), spec)?)?;
     }
     Ok(())
 }

@@ -65,7 +65,8 @@ pub(super) fn find_commit(
     let metadata = table.metadata();
     let id = commit_id.snapshot_id();
     if let Some(snapshot) = metadata.snapshot_by_id(id)
-        && commit_record(snapshot).is_some_and(|record| record.commit_id == commit_id)
+        && commit_record(snapshot)
+            .is_some_and(|record| record.commit_id == commit_id && &record.writer == writer)
     {
         return Some((id, snapshot.sequence_number(), Some(snapshot.manifest_list().to_owned())));
     }

@@ -17,7 +17,7 @@ use super::{Replace, ReplaceGroup, ReplaceOutcome, TableHandle};
 use crate::files::NewFile;
 use crate::ledger::CommitId;
 use crate::manifest::{
-    MergePolicy, MetadataNames, Output, check_partition_names, has_live_files, write_added,
+    MergePolicy, MetadataNames, Output, check_spec, has_live_files, schema_of_spec, write_added,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -154,7 +154,7 @@ impl<'a> Rewrite<'a> {
         let metadata = base.metadata();
         let files: Vec<NewFile> = self.active_groups().flat_map(|group| group.added.clone()).collect();
         for spec in files.iter().filter_map(|file| metadata.partition_spec_by_id(file.spec_id)) {
-            check_partition_names(spec)?;
+            check_spec(spec, &*schema_of_spec(metadata, spec)?)?;
         }
         let output = Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() };
         let target_bytes = MergePolicy::of_properties(metadata.properties()).target_bytes;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use iceberg::spec::{DataFile, ManifestContentType, ManifestFile, ManifestStatus, PartitionSpec, SchemaRef};
 
 pub(crate) use merge::{MergePolicy, plan_merge};
-pub(crate) use names::{MetadataNames, check_partition_names, is_avro_name, schema_of_spec};
+pub(crate) use names::{MetadataNames, check_spec, is_avro_name, schema_of_spec};
 pub use read::{read_entries, read_list, read_list_at, read_manifest};
 pub(crate) use write::{ListTarget, Output, write_added, write_filtered, write_list, write_merged};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use iceberg::spec::{PartitionSpec, SchemaRef, TableMetadata, Transform};
+use iceberg::spec::{PartitionSpec, PrimitiveType, Schema, SchemaRef, TableMetadata, Transform, Type};
 use uuid::Uuid;
 
 use crate::{Error, ErrorKind, Result};
@@ -50,33 +50,31 @@ impl MetadataNames {
 }
 
 /// Refuses a spec that a manifest cannot hold so that every engine reads it back: a partition field name that Avro
-/// forbids (manifests with it are refused by `iceberg` 0.10.1 itself, and those of Java have other names in it),
-/// or a transform that is not known.
-pub(crate) fn check_partition_names(spec: &PartitionSpec) -> Result<()> {
+/// forbids (manifests with it are refused by `iceberg` 0.10.1 itself, and those of Java have other names in it), a
+/// transform that is not known, or a UUID as a partition value, which `iceberg` 0.10.1 cannot write.
+pub(crate) fn check_spec(spec: &PartitionSpec, schema: &Schema) -> Result<()> {
+    let refused = |field: &str, why: &str| {
+        let message =
+            format!("partition field `{field}` of spec {} {why}: nothing was written", spec.spec_id());
+        Err(Error::new(ErrorKind::Unsupported, message))
+    };
     for field in spec.fields() {
         if !is_avro_name(&field.name) {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "partition field `{}` of spec {} has a name that Avro forbids (letters, digits and `_` are \
-                     allowed): nothing was written; rename the partition field",
-                    field.name,
-                    spec.spec_id()
-                ),
-            ));
+            return refused(
+                &field.name,
+                "has a name that Avro forbids (letters, digits and `_` are allowed)",
+            );
         }
         if field.transform == Transform::Unknown {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "partition field `{}` of spec {} has a transform that firn does not know: nothing was written",
-                    field.name,
-                    spec.spec_id()
-                ),
-            ));
+            return refused(&field.name, "has a transform that firn does not know");
         }
     }
-    Ok(())
+    let types = spec.partition_type(schema)?;
+    let uuid = Type::Primitive(PrimitiveType::Uuid);
+    match types.fields().iter().find(|field| *field.field_type == uuid) {
+        Some(field) => refused(&field.name, "holds UUIDs, which firn cannot write into a manifest yet"),
+        None => Ok(()),
+    }
 }
 
 /// Avro's rule for names: a letter or `_`, then letters, digits and `_`.

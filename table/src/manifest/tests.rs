@@ -127,7 +127,6 @@ async fn a_filtered_manifest_keeps_survivors_as_they_were_and_drops_old_tombston
 
 #[tokio::test]
 async fn partition_summaries_are_complete_for_every_type() {
-    let uuid = |n: u128| Literal::uuid(uuid::Uuid::from_u128(n));
     type Case = (PrimitiveType, Vec<Literal>, Vec<u8>, Vec<u8>);
     let cases: Vec<Case> = vec![
         (PrimitiveType::Boolean, vec![Literal::bool(true), Literal::bool(false)], vec![0], vec![1]),
@@ -173,7 +172,6 @@ async fn partition_summaries_are_complete_for_every_type() {
             b"ab".to_vec(),
             b"b".to_vec(),
         ),
-        (PrimitiveType::Uuid, vec![uuid(u128::MAX), uuid(1)], 1_u128.to_be_bytes().to_vec(), vec![255; 16]),
         (
             PrimitiveType::Decimal { precision: 9, scale: 2 },
             vec![Literal::decimal(12345), Literal::decimal(-1)],
@@ -211,6 +209,16 @@ async fn partition_summaries_are_complete_for_every_type() {
         let expected: Vec<&Struct> = files.iter().map(|file| file.file.partition()).collect();
         assert_eq!(read.iter().map(|entry| entry.file.partition()).collect::<Vec<_>>(), expected, "{kind}");
     }
+}
+
+/// `iceberg` 0.10.1 fails in the middle of writing one: it is refused before.
+#[tokio::test]
+async fn uuids_as_partition_values_are_refused() {
+    let kit = Kit::new(table_of(PrimitiveType::Uuid));
+    let files = [file("a", Some(Literal::uuid(uuid::Uuid::from_u128(1))))];
+    let error = write_added(kit.output(1), &kit.metadata, &files, None, u64::MAX).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(kit.names.given().is_empty());
 }
 
 #[tokio::test]
@@ -441,19 +449,4 @@ fn names_are_never_given_twice() {
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), 8);
     assert!(all.iter().all(|name| name.starts_with("memory:///table/metadata/")));
     assert_eq!(first.given().len(), 4);
-}
-
-#[test]
-fn avro_names_are_told_from_others() {
-    for (name, allowed) in [
-        ("id", true),
-        ("_a9", true),
-        ("", false),
-        ("9a", false),
-        ("a-b", false),
-        ("user.id_bucket", false),
-        ("ä", false),
-    ] {
-        assert_eq!(names::is_avro_name(name), allowed, "{name}");
-    }
 }

@@ -9,7 +9,7 @@ use iceberg::spec::{
     PartitionSpec, SchemaRef, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
 };
 
-use super::{Entry, ManifestContents, MetadataNames, check_partition_names, schema_of_spec};
+use super::{Entry, ManifestContents, MetadataNames, check_spec, schema_of_spec};
 use crate::files::NewFile;
 use crate::{Error, ErrorKind, Result};
 
@@ -33,7 +33,7 @@ pub(crate) struct Output<'a> {
 
 impl Output<'_> {
     fn writer(&self, schema: SchemaRef, spec: &PartitionSpec) -> Result<ManifestWriterBuilder> {
-        check_partition_names(spec)?;
+        check_spec(spec, &schema)?;
         let location = self.names.manifest();
         let output = self
             .file_io
@@ -134,8 +134,7 @@ pub(crate) async fn write_list(
     target: &ListTarget,
     mut manifests: Vec<ManifestFile>,
 ) -> Result<Vec<ManifestFile>> {
-    let unwritable =
-        |e| Error::from(e).context(format_args!("manifest list `{}` cannot be written", target.location));
+    let unwritable = |e| unwritable(e).context(format_args!("manifest list `{}`", target.location));
     for manifest in &mut manifests {
         if manifest.sequence_number == UNASSIGNED_SEQUENCE_NUMBER {
             manifest.sequence_number = target.sequence_number;
@@ -166,8 +165,14 @@ async fn finish(writer: ManifestWriter, entries: usize) -> Result<ManifestFile> 
     written.map_err(unwritable)
 }
 
+/// What `iceberg` does not classify when it writes is a failure of the store, which may be gone the next time.
 fn unwritable(error: iceberg::Error) -> Error {
-    Error::from(error).context("a manifest cannot be written")
+    let error = Error::from(error);
+    match error.kind() {
+        ErrorKind::Internal => Error::new(ErrorKind::Unavailable, error.to_string()).with_source(error),
+        _ => error,
+    }
+    .context("writing metadata")
 }
 
 fn unknown_spec(spec_id: i32) -> Error {

@@ -28,7 +28,8 @@ async fn reads_per_append_do_not_grow_and_manifests_stay_bounded() {
         most_manifests = most_manifests.max(number("manifests-created") + number("manifests-kept"));
     }
     assert!(most_manifests < 250, "{most_manifests} manifests");
-    assert_eq!((reads, merges), (100 * merges, 25));
+    // One at each hundred but the last, which is not in a parent yet.
+    assert_eq!((reads, merges), (100 * 24, 24));
     assert_eq!(world.rows().await, 2_500);
     let total =
         world.catalog.metadata().current_snapshot().unwrap().summary().additional_properties["total-records"]

@@ -170,7 +170,7 @@ async fn run(seed: u64, steps: usize) {
     world.catalog.randomise(seed ^ 0xF1);
     let mut processes: Vec<Process> = Vec::new();
     let compactor = world.open().await;
-    let mut ids = Ids::of(seed << 32);
+    let mut ids = Ids::of((seed << 32) | 1 << 63);
     for step in 0..steps {
         if processes.is_empty() || (random.random_bool(0.02) && processes.len() < 3) {
             processes.push(Process::start(&world, (seed << 20) | step as u64).await);
