@@ -94,7 +94,7 @@ fn settings(global: &Global, from_command: Vec<Given>) -> anyhow::Result<Setting
     if let Some((path, text)) = read_file(global.config.as_deref())? {
         match sources::from_toml(&text, &Source::File(path)) {
             Ok(more) => given.extend(more),
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     // A variable that is not text cannot be one of ours.
@@ -104,7 +104,7 @@ fn settings(global: &Global, from_command: Vec<Given>) -> anyhow::Result<Setting
     for assignment in &global.assignments {
         match sources::from_assignment(assignment) {
             Ok(one) => given.push(one),
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     given.extend(global.log.given());

@@ -75,17 +75,17 @@ impl Settings {
         }
         for one in given {
             if let Err(problem) = settings.take(one) {
-                problems.push(problem);
+                problems.push(*problem);
             }
         }
         if problems.is_empty() { Ok(settings) } else { Err(Problems(problems)) }
     }
 
-    fn take(&mut self, given: Given) -> Result<(), Problem> {
+    fn take(&mut self, given: Given) -> Result<(), Box<Problem>> {
         let path = given.path.join(".");
         let shown = shown(&given.raw);
         let Some(key) = keys::find(&given.path) else {
-            return Err(unknown(path, given.source, shown));
+            return Err(Box::new(unknown(path, given.source, shown)));
         };
         let value = match &given.raw {
             Raw::Toml(value) => Value::from_toml(key.kind, value),
@@ -98,7 +98,7 @@ impl Settings {
             }
             Err(what) => {
                 let shown = shown.filter(|_| key.exposure == Exposure::Plain);
-                Err(Problem { value: shown, ..problem(path, given.source, key, what) })
+                Err(Box::new(Problem { value: shown, ..problem(path, given.source, key, what) }))
             }
         }
     }

@@ -30,13 +30,15 @@ pub(crate) enum Raw {
 }
 
 /// Reads a TOML document: each declared setting, and each leaf that is not declared.
-pub(crate) fn from_toml(text: &str, source: &Source) -> Result<Vec<Given>, Problem> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| Problem {
-        source: source.clone(),
-        path: String::new(),
-        value: None,
-        what: format!("this is not TOML: {}", error.to_string().trim().replace('\n', "\n    ")),
-        consequence: "none of its settings was read".to_owned(),
+pub(crate) fn from_toml(text: &str, source: &Source) -> Result<Vec<Given>, Box<Problem>> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        Box::new(Problem {
+            source: source.clone(),
+            path: String::new(),
+            value: None,
+            what: format!("this is not TOML: {}", error.to_string().trim().replace('\n', "\n    ")),
+            consequence: "none of its settings was read".to_owned(),
+        })
     })?;
     let mut out = Vec::new();
     let mut open = vec![(Vec::new(), table)];
@@ -85,15 +87,15 @@ pub(crate) fn from_flag(path: &str, flag: &str, value: &str) -> Given {
 }
 
 /// Reads `PATH=VALUE`, as `--set` takes it.
-pub(crate) fn from_assignment(assignment: &str) -> Result<Given, Problem> {
+pub(crate) fn from_assignment(assignment: &str) -> Result<Given, Box<Problem>> {
     let Some((path, value)) = assignment.split_once('=') else {
-        return Err(Problem {
+        return Err(Box::new(Problem {
             source: Source::Flag("--set".to_owned()),
             path: String::new(),
             value: Some(assignment.to_owned()),
             what: "it is not of the form PATH=VALUE, for instance write.max-age=2s".to_owned(),
             consequence: "nothing was started".to_owned(),
-        });
+        }));
     };
     let path = split_path(path.trim());
     if keys::find(&path).is_none()

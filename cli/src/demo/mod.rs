@@ -80,6 +80,7 @@ async fn measure(stage: &Stage, tally: &Tally, streamed: &stream::Streamed) -> a
         commits: counted.commits,
         compactions: 0,
         files_compacted: 0,
+        query: scan::QUERY,
         directory: stage.directory.display().to_string(),
         catalog: stage.catalog_uri.clone(),
         table: table.identifier().to_string(),

@@ -32,6 +32,8 @@ pub(crate) struct Report {
     pub compactions: u64,
     /// Files that they replaced, their own outputs included.
     pub files_compacted: u64,
+    /// The query that was timed.
+    pub query: &'static str,
     /// Where everything is.
     pub directory: String,
     /// The catalog's URI.
@@ -73,6 +75,7 @@ pub(crate) fn human(report: &Report) -> String {
     row("bytes", &|layout| units::format_bytes(layout.bytes));
     row("bytes per file", &|layout| units::format_bytes(layout.mean_file_bytes));
     row("the same query", &|layout| units::format_millis(layout.scan_ms));
+    let _ = writeln!(out, "  ({})", report.query);
     let _ = write!(
         out,
         "\nbefore: every file as the writer made it\n{}\nafter: the table as it is now\n{}\n",
@@ -146,6 +149,7 @@ mod tests {
             commits: 300,
             compactions: 6,
             files_compacted: 305,
+            query: "select 1",
             directory: "/tmp/a b".to_owned(),
             catalog: "sqlite:/tmp/a b/catalog.db".to_owned(),
             table: "demo.events".to_owned(),

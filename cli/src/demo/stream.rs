@@ -46,6 +46,10 @@ pub(crate) async fn run(stage: &Stage, tally: &Arc<Tally>, context: &Context) ->
     let (stop_writer, stop_compactor) = (CancellationToken::new(), CancellationToken::new());
     let mut writer = spawn_writer(stage, tally, stop_writer.clone())?;
     let compactor = spawn_compactor(stage, tally, stop_compactor.clone());
+    tokio::select! {
+        () = assignment(tally, &context.stop) => {}
+        ended = &mut writer => return Err(ended_early(ended)),
+    }
     let load = load::run(load(stage)?, context.stop.clone(), {
         let tally = Arc::clone(tally);
         move |deliveries| tally.produced(deliveries.delivered, deliveries.bytes)
@@ -109,6 +113,21 @@ fn spawn_compactor(
     };
     let (handle, observer) = (stage.handle.clone(), Arc::clone(tally));
     tokio::spawn(async move { continuous(&handle, &options, observer, stop).await })
+}
+
+/// Waits until the writer reads: what it takes to join a consumer group is no latency of a stream.
+///
+/// A broker that lets it wait for too long is one on which the stream may begin nevertheless: the numbers will tell.
+async fn assignment(tally: &Tally, stop: &CancellationToken) {
+    let assigned = async {
+        while !tally.snapshot().assigned {
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(PATIENCE, assigned) => {}
+        () = stop.cancelled() => {}
+    }
 }
 
 /// A writer that ends before it is told to has a reason.

@@ -19,6 +19,8 @@ struct Inner {
 /// The counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
+    /// Whether the writer was given partitions to read.
+    pub assigned: bool,
     /// Messages that the broker acknowledged.
     pub produced: u64,
     /// Their bytes.
@@ -57,12 +59,16 @@ impl Tally {
 
 impl firn_writer::Observer for Tally {
     fn on_event(&self, event: &firn_writer::Event) {
-        if let firn_writer::Event::Committed(commit) = event {
-            let mut inner = self.lock();
-            inner.latencies.record(commit);
-            inner.counted.rows += commit.rows;
-            inner.counted.rejected += commit.rejected;
-            inner.counted.commits += 1;
+        match event {
+            firn_writer::Event::Assigned { .. } => self.lock().counted.assigned = true,
+            firn_writer::Event::Committed(commit) => {
+                let mut inner = self.lock();
+                inner.latencies.record(commit);
+                inner.counted.rows += commit.rows;
+                inner.counted.rejected += commit.rejected;
+                inner.counted.commits += 1;
+            }
+            _ => {}
         }
     }
 }

@@ -167,6 +167,9 @@ fn human_cell((value, column): (&Value, &Column)) -> String {
         (_, _) if value.is_null() => "-".to_owned(),
         (Unit::Count, Some(count)) => units::format_count(count),
         (Unit::Bytes, Some(bytes)) => units::format_bytes(bytes),
+        (Unit::Bytes, None) => {
+            value.as_f64().map_or_else(|| plain(value), |bytes| units::format_bytes(bytes as u64))
+        }
         (Unit::Millis, _) => value.as_f64().map_or_else(|| plain(value), units::format_millis),
         (Unit::Time, _) => value.as_i64().map_or_else(|| plain(value), units::format_time),
         _ => plain(value).replace(['\n', '\r', '\t'], " "),
