@@ -4,7 +4,7 @@
 //! bounded channel to a thread that prints; when the reader is slower than the writer, lines are left out and
 //! counted, never the rows.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -98,7 +98,8 @@ impl Observer for EventObserver {
         if let Event::Committed(commit) = event {
             summary.latencies.record(commit);
         }
-        if self.lines.try_send(value(event)).is_err() {
+        // A thread that is gone has a reader that wants no more lines.
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(value(event)) {
             summary.left_out += 1;
         }
     }

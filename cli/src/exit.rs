@@ -111,8 +111,24 @@ pub(crate) fn report(result: anyhow::Result<ExitCode>) -> ExitCode {
         // The reader has seen enough (`| head`): nothing is wrong.
         return ExitCode::Done;
     }
-    let _ = writeln!(std::io::stderr().lock(), "firn: {error:#}");
+    let _ = writeln!(std::io::stderr().lock(), "firn: {}", message(&error));
     code_of(&error)
+}
+
+/// An error with its causes, each said once: errors of libraries tend to repeat what they wrap.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let mut out = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        let news = text.rsplit(" => ").next().unwrap_or(&text).trim();
+        if out.is_empty() {
+            out.push_str(&text);
+        } else if !news.is_empty() && !out.contains(news) {
+            out.push_str(": ");
+            out.push_str(&text);
+        }
+    }
+    out
 }
 
 /// The code of the innermost error that has one.
@@ -142,6 +158,11 @@ fn code_of_kind(kind: ErrorKind) -> ExitCode {
         ErrorKind::Held | ErrorKind::Overtaken => ExitCode::Held,
         ErrorKind::Internal => ExitCode::Internal,
     }
+}
+
+/// Whether something that was named does not exist.
+pub(crate) fn is_not_found(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<firn_table::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -182,6 +203,15 @@ mod tests {
             let error = Err::<(), _>(firn_table::Error::new(kind, "x")).context("while working").unwrap_err();
             assert_eq!(code_of(&error).number(), number, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn causes_that_say_nothing_new_are_left_out() {
+        let cause = anyhow::anyhow!("Unexpected => no such table");
+        let error = cause.context("no such table").context("opening `a.b`");
+        assert_eq!(message(&error), "opening `a.b`: no such table");
+        let error = anyhow::anyhow!("connection refused").context("the broker does not answer");
+        assert_eq!(message(&error), "the broker does not answer: connection refused");
     }
 
     #[test]

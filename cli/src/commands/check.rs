@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use clap::Args;
 use firn_policies::RewriteOptions;
-use firn_table::catalog::OpenCatalog;
+use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog};
 use firn_table::commit::TableHandle;
 use firn_table::storage::Stores;
 use firn_table::{Error, ErrorKind};
@@ -102,7 +102,7 @@ impl Checks {
                 self.listing.push(vec![
                     json!(what),
                     json!("FAILED"),
-                    json!(format!("{error:#}")),
+                    json!(exit::message(&error)),
                     json!(advice),
                 ]);
             }
@@ -161,8 +161,12 @@ async fn broker(context: &Context, checks: &mut Checks) {
 }
 
 async fn catalog(context: &Context, has_table: bool, checks: &mut Checks) {
-    let catalog = match context.open_catalog().await {
+    let catalog = match open_catalog_as_it_is(context).await {
         Ok(catalog) => catalog,
+        Err(error) if exit::is_not_found(&error) && context.settings.flag("create.enabled") => {
+            checks.add("catalog", Ok("not there yet; --create makes it".to_owned()), "");
+            return;
+        }
         Err(error) => {
             checks.add(
                 "catalog",
@@ -192,6 +196,12 @@ async fn catalog(context: &Context, has_table: bool, checks: &mut Checks) {
         Ok(None) => checks.add("table", Ok("not there yet; --create makes it".to_owned()), ""),
         Err(error) => checks.add("table", Err(error), "see its name; `firn write --create` makes it"),
     }
+}
+
+/// The catalog; a check makes none, also where a writer would.
+async fn open_catalog_as_it_is(context: &Context) -> anyhow::Result<OpenCatalog> {
+    let options = CatalogOptions { if_missing: IfMissing::Refuse, ..context.catalog_options()? };
+    Ok(open_catalog(&options, None).await?)
 }
 
 /// The table; nothing where it is yet to be created.

@@ -76,13 +76,17 @@ pub(crate) async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     });
     context.output.event(&value, |_| {
         format!(
-            "\n{} rows in {} commits, {} files, {}; {} rejected; latency {}; {}\n",
+            "\n{} rows in {} commits, {} files, {}; {} rejected; {}{}\n",
             units::format_count(report.rows),
             units::format_count(report.commits),
             units::format_count(report.files),
             units::format_bytes(report.bytes),
             units::format_count(report.rejected),
-            events::latency_text(&summary.latency()),
+            if report.rows == 0 {
+                String::new()
+            } else {
+                format!("latency {}; ", events::latency_text(&summary.latency()))
+            },
             units::format_millis(seconds * 1_000.0),
         )
     })?;

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firn_compactor::compact;
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::demo::layout::Layouts;
@@ -44,8 +45,9 @@ pub(crate) async fn run(context: &Context) -> anyhow::Result<Report> {
     view.finish().await;
     let streamed = streamed?;
 
-    let final_run =
-        compact(&stage.handle, &stage.compaction, Arc::clone(&tally) as _, context.stop.clone()).await?;
+    // Also after an early stop: the report compares layouts, so the table is brought to its last one.
+    let observer = Arc::clone(&tally) as _;
+    let final_run = compact(&stage.handle, &stage.compaction, observer, CancellationToken::new()).await?;
     let report = measure(&stage, &tally, &streamed).await?;
     stage.clear().await;
     Ok(Report {

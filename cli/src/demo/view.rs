@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use firn_table::commit::TableHandle;
 use firn_table::layout::live_files;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(500);
 /// Between two lines elsewhere.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// The width of the bar of small and large files.
-const BAR: usize = 30;
+const BAR: usize = 20;
 
 /// Shows the demo while it runs.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Part {
 
 /// Where pictures go.
 enum Screen {
-    Terminal(Vec<ProgressBar>),
+    Terminal(ProgressBar),
     Lines,
     Nowhere,
 }
@@ -103,10 +103,9 @@ async fn picture(handle: &TableHandle, tally: &Tally, elapsed: Duration, seconds
 }
 
 fn terminal() -> Screen {
-    let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-    let lines = (0..LINES).map(|_| bars.add(ProgressBar::no_length().with_style(style.clone()))).collect();
-    Screen::Terminal(lines)
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+    Screen::Terminal(bar)
 }
 
 /// Lines of the picture on a terminal.
@@ -127,11 +126,7 @@ impl Screen {
 
     fn show(&self, picture: &Picture) {
         match self {
-            Self::Terminal(lines) => {
-                for (bar, line) in lines.iter().zip(block(picture)) {
-                    bar.set_message(line);
-                }
-            }
+            Self::Terminal(bar) => bar.set_message(block(picture).join("\n")),
             Self::Lines => {
                 let _ = writeln!(io::stderr(), "{}", line(picture));
             }
@@ -141,10 +136,8 @@ impl Screen {
 
     /// Leaves the last picture on the terminal.
     fn close(&self) {
-        if let Self::Terminal(lines) = self {
-            for line in lines {
-                line.abandon();
-            }
+        if let Self::Terminal(bar) = self {
+            bar.abandon();
         }
     }
 }
@@ -255,6 +248,6 @@ mod tests {
         for line in block(&picture()) {
             assert!(line.chars().count() < 80, "{line}");
         }
-        assert!(block(&picture())[4].contains("███████████████████████████░░░ 9 small (3.00 MiB), 1 large"));
+        assert!(block(&picture())[4].contains("██████████████████░░ 9 small (3.00 MiB), 1 large"));
     }
 }

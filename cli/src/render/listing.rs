@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn people_get_aligned_columns_in_human_units() {
         let expected = "path                  size   rows  snapshot id\n\
-                        a,\"b\".parquet     800 KiB  4,000        12345\n\
+                        a,\"b\".parquet      800 KiB  4,000        12345\n\
                         long/name.parquet      0 B      7            -\n";
         assert_eq!(sample().human(), expected);
     }

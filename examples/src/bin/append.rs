@@ -17,8 +17,8 @@ use firn_table::catalog::{CatalogOptions, IfMissing, open_catalog, parse_table_i
 use firn_table::commit::{Flush, FlushOutcome, Guarantee, SourceIdentity, TableHandle};
 use firn_table::files::{DataFileWriter, FileFormat, FileTarget, NewFile, data_file_location};
 use firn_table::ledger::{CommitId, OffsetRange, TopicPartition, WriterName};
-use iceberg::spec::{NestedField, PrimitiveType, Schema, Struct, Type};
 use iceberg::TableCreation;
+use iceberg::spec::{NestedField, PrimitiveType, Schema, Struct, Type};
 use uuid::Uuid;
 
 /// Rows of the example.
