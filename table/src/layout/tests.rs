@@ -245,7 +245,7 @@ async fn manifests_snapshots_and_offsets_have_their_columns() {
 /// thousand.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_for_many_files_is_printed() {
-    let (stores, count, columns) = (memory(), 100_000, 20);
+    let (stores, count, columns) = (memory(), 10_000, 20);
     let groups = (0..count / 1_000)
         .map(|group| {
             (0..1_000).map(|at| new_file(group * 1_000 + at, (group % 30) as i32, columns)).collect()

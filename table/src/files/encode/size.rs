@@ -8,8 +8,10 @@
 
 use std::collections::VecDeque;
 
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{ArrowError, DataType};
 use parquet::file::metadata::RowGroupMetaData;
 
 /// Below so many bytes of batches the open row group is counted as it is.
@@ -95,6 +97,28 @@ impl SizeEstimate {
 }
 
 fn raw_bytes(batch: &RecordBatch) -> Result<u64, ArrowError> {
-    let column_bytes = |column: &std::sync::Arc<dyn Array>| column.to_data().get_slice_memory_size();
-    batch.columns().iter().map(|column| column_bytes(column).map(|bytes| bytes as u64)).sum()
+    let bytes: Result<usize, ArrowError> = batch.columns().iter().map(array_bytes).sum();
+    Ok(bytes? as u64)
+}
+
+/// The bytes of an array's own slice: Arrow's count takes the elements of a sliced list whole.
+fn array_bytes(array: &ArrayRef) -> Result<usize, ArrowError> {
+    match array.data_type() {
+        DataType::Struct(_) => array.as_struct().columns().iter().map(array_bytes).sum(),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            elements_bytes(list.values(), list.offsets())
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let (keys, values) = (map.keys(), map.values());
+            Ok(elements_bytes(keys, map.offsets())? + elements_bytes(values, map.offsets())?)
+        }
+        _ => array.to_data().get_slice_memory_size(),
+    }
+}
+
+fn elements_bytes(elements: &ArrayRef, offsets: &OffsetBuffer<i32>) -> Result<usize, ArrowError> {
+    let (start, end) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
+    Ok(size_of_val(offsets.as_ref()) + array_bytes(&elements.slice(start, end - start))?)
 }
