@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use firn_table::catalog::{CatalogOptions, OpenCatalog, open_catalog};
+use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog};
 use firn_table::commit::TableHandle;
 use firn_table::files::read_data_file;
 use firn_table::layout::live_files;
@@ -127,6 +127,7 @@ impl World {
         let options = CatalogOptions {
             uri: format!("sqlite:{}", dir.path().join("catalog.db").display()),
             warehouse: Some(dir.path().join("warehouse").display().to_string()),
+            if_missing: IfMissing::Create,
             ..CatalogOptions::default()
         };
         let catalog = open_catalog(&options, None).await.unwrap();
