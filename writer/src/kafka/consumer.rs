@@ -114,6 +114,11 @@ impl ConsumerThread {
             }
         };
         self.consumer.context().close();
+        // A rebalance that nobody answered would keep the consumer from closing.
+        let answered = self.consumer.assignment().and_then(|all| answer_revoke(&self.consumer, &all));
+        if let Err(error) = answered {
+            tracing::debug!(%error, "partitions were not given up before closing");
+        }
         drop(self.consumer);
         if let Some(reply) = closed {
             let _nobody_waits = reply.send(());

@@ -49,6 +49,8 @@ impl Context {
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         match level {
+            // The group's offsets are for dashboards: during a rebalance they are refused, and recorded the next time.
+            _ if facility == "COMMITFAIL" => tracing::debug!(facility, message, "librdkafka"),
             RDKafkaLogLevel::Debug | RDKafkaLogLevel::Info | RDKafkaLogLevel::Notice => {
                 tracing::debug!(facility, message, "librdkafka");
             }

@@ -45,10 +45,14 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// Under what the person sets: fetches large enough for a fast broker, waits short enough for low latency.
+/// Under what the person sets: fetches large enough for a fast broker, waits short enough for low latency. The session
+/// is short, because a partition whose owner died is read by nobody until it ends, and the fence makes an owner that
+/// was only slow harmless.
 const DEFAULTS: &[(&str, &str)] = &[
     ("client.id", "firn"),
     ("partition.assignment.strategy", "cooperative-sticky"),
+    ("session.timeout.ms", "10000"),
+    ("heartbeat.interval.ms", "2000"),
     ("fetch.message.max.bytes", "8388608"),
     ("fetch.wait.max.ms", "10"),
     ("fetch.queue.backoff.ms", "10"),

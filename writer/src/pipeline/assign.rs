@@ -61,7 +61,7 @@ impl Pipeline {
                 _ => GroupOffsets::Ignore,
             },
         };
-        let bounds = self.source.bounds(request).await?;
+        let bounds = self.bounds(request).await?;
         let cursors = match self.config.guarantee {
             Guarantee::AtLeastOnce => BTreeMap::new(),
             Guarantee::ExactlyOnce => self.cursors(&bounds).await?,
@@ -85,6 +85,21 @@ impl Pipeline {
             self.set_cursors(gaps, Others::Keep).await?;
         }
         Ok(positions)
+    }
+
+    /// Asks the source; trouble with the brokers is waited out.
+    async fn bounds(&mut self, request: BoundsRequest) -> Result<BTreeMap<TopicPartition, Bounds>> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            match self.source.bounds(request.clone()).await {
+                Err(e) if passes(e.kind()) => {
+                    tracing::warn!(error = %e, "the brokers do not tell their offsets, trying again");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(MAX_WAIT);
+                }
+                other => return other,
+            }
+        }
     }
 
     fn own(&mut self, partition: TopicPartition, offset: i64, high: i64) -> Position {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::assign::{FIRST_WAIT, passes};
-use super::engine::{Phase, Pipeline, average};
+use super::engine::{NO_EPOCH, Phase, Pipeline, average};
 use super::files::FileWork;
 use super::flush::{Buffer, Flush};
 use super::policy::{Decision, Memory, Situation, Urgency, decide};
@@ -287,7 +287,9 @@ impl Pipeline {
         }
         let all: Vec<_> = self.owned.keys().cloned().collect();
         self.discard(all);
-        self.seek_back(starts);
+        // What is on its way from the source is of no epoch any more; new ones come with the new positions.
+        self.decoding.retain(|_| false);
+        self.owned.values_mut().for_each(|o| o.epoch = NO_EPOCH);
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Repositioning;
         }

@@ -101,6 +101,9 @@ pub(super) struct Owned {
     pub end: Option<i64>,
 }
 
+/// An epoch that nothing is tagged with.
+pub(super) const NO_EPOCH: u64 = u64::MAX;
+
 /// Partitions that are to be given up.
 #[derive(Debug)]
 pub(super) struct Revoking {
@@ -176,6 +179,7 @@ impl Pipeline {
             if self.pump_phase(stop).await? {
                 return self.finish();
             }
+            self.check_health();
             let stopping = matches!(self.phase, Phase::Stopping(_));
             tokio::select! {
                 biased;
@@ -185,7 +189,7 @@ impl Pipeline {
                 chunk = self.decoding.next() => self.take_chunk(chunk?)?,
                 expired = self.expiry.outcome() => self.after_expiry(expired),
                 event = self.source.next() => self.take_event(event?, stop).await?,
-                () = tokio::time::sleep_until(wake) => self.check_health(),
+                () = tokio::time::sleep_until(wake) => {}
             }
         }
     }
@@ -237,7 +241,7 @@ impl Pipeline {
         if error.is_some() {
             // What was fetched after the bad message is not wanted any more.
             self.decoding.retain(|_| false);
-            self.owned.values_mut().for_each(|o| o.epoch = u64::MAX);
+            self.owned.values_mut().for_each(|o| o.epoch = NO_EPOCH);
         }
         match &mut self.phase {
             Phase::Stopping(first) => *first = first.take().or(error),
@@ -334,6 +338,8 @@ impl Pipeline {
     fn after_write(&mut self, done: FileDone) -> Result<()> {
         let now = Instant::now();
         let Some(flush) = self.line.iter_mut().find(|f| f.number == done.flush) else {
+            // Its flush was discarded while the file was being finished.
+            self.writes.delete_unsent(done.flush, done.outcome.ok().flatten());
             return Ok(());
         };
         flush.outstanding = flush.outstanding.saturating_sub(1);

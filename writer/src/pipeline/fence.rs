@@ -9,30 +9,19 @@ use firn_table::ledger::{CommitId, OffsetRange, TopicPartition};
 
 use crate::{Error, ErrorKind};
 
-/// The partitions to read again, each from the start of its first discarded range.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Touched(BTreeMap<TopicPartition, i64>);
-
-impl Touched {
-    /// Begins with partitions whose flushes are to go, though nothing of them was discarded yet.
-    pub(crate) fn new(partitions: impl IntoIterator<Item = TopicPartition>) -> TouchedBy {
-        TouchedBy { partitions: partitions.into_iter().collect(), starts: Self::default() }
-    }
-
-    /// The partitions and where their discarded ranges began.
-    pub(crate) fn into_starts(self) -> BTreeMap<TopicPartition, i64> {
-        self.0
-    }
-}
-
 /// Goes over flushes in order and tells which of them have to go.
 #[derive(Debug)]
-pub(crate) struct TouchedBy {
+pub(crate) struct Touched {
     partitions: BTreeSet<TopicPartition>,
-    starts: Touched,
+    starts: BTreeMap<TopicPartition, i64>,
 }
 
-impl TouchedBy {
+impl Touched {
+    /// Begins with partitions whose flushes have to go.
+    pub(crate) fn new(partitions: impl IntoIterator<Item = TopicPartition>) -> Self {
+        Self { partitions: partitions.into_iter().collect(), starts: BTreeMap::new() }
+    }
+
     /// Whether a flush with these ranges has to go; its partitions are touched from then on.
     pub(crate) fn takes<'a>(&mut self, ranges: impl Iterator<Item = &'a OffsetRange> + Clone) -> bool {
         if !ranges.clone().any(|r| self.partitions.contains(&r.partition)) {
@@ -40,13 +29,13 @@ impl TouchedBy {
         }
         for range in ranges {
             self.partitions.insert(range.partition.clone());
-            self.starts.0.entry(range.partition.clone()).or_insert(range.start);
+            self.starts.entry(range.partition.clone()).or_insert(range.start);
         }
         true
     }
 
-    /// All partitions touched in the end.
-    pub(crate) fn finish(self) -> Touched {
+    /// The partitions of the flushes that had to go, each with the start of its first range.
+    pub(crate) fn into_starts(self) -> BTreeMap<TopicPartition, i64> {
         self.starts
     }
 }
@@ -109,7 +98,7 @@ mod tests {
         let mut touched = Touched::new([tp(0)]);
         let gone: Vec<bool> = flushes.iter().map(|f| touched.takes(f.iter())).collect();
         assert_eq!(gone, [false, true, true, false]);
-        assert_eq!(touched.finish().into_starts(), BTreeMap::from([(tp(0), 10), (tp(1), 20)]));
+        assert_eq!(touched.into_starts(), BTreeMap::from([(tp(0), 10), (tp(1), 20)]));
     }
 
     fn id(counter: u64) -> CommitId {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_table::files::{FileTarget, NewFile, data_file_location, encode_file, upload};
+use firn_table::files::{EncodedFile, FileTarget, NewFile, data_file_location, encode_file, upload};
 use firn_table::storage::Stores;
 use object_store::ObjectStoreExt;
 use tokio::sync::Semaphore;
@@ -18,11 +18,17 @@ use crate::{Error, ErrorKind, Result};
 /// Files on their way to the store.
 #[derive(Debug)]
 pub(crate) struct FileWrites {
+    lanes: Lanes,
+    tasks: JoinSet<FileDone>,
+}
+
+/// What all file writers share.
+#[derive(Debug, Clone)]
+struct Lanes {
     stores: Stores,
     cpu: Cpu,
     uploads: Arc<Semaphore>,
     cores: Arc<Semaphore>,
-    tasks: JoinSet<FileDone>,
 }
 
 /// A file to be written.
@@ -45,14 +51,15 @@ pub(crate) struct FileDone {
     pub upload: Duration,
 }
 
-/// The longest wait between two tries of an upload.
+/// The first and the longest wait between two tries of an upload.
+const FIRST_RETRY_WAIT: Duration = Duration::from_millis(50);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 impl FileWrites {
     pub(crate) fn new(stores: Stores, cpu: Cpu, concurrency: usize) -> Self {
         let uploads = Arc::new(Semaphore::new(concurrency));
         let cores = Arc::new(Semaphore::new(cpu.parallelism()));
-        Self { stores, cpu, uploads, cores, tasks: JoinSet::new() }
+        Self { lanes: Lanes { stores, cpu, uploads, cores }, tasks: JoinSet::new() }
     }
 
     pub(crate) fn in_flight(&self) -> usize {
@@ -60,22 +67,19 @@ impl FileWrites {
     }
 
     pub(crate) fn start(&mut self, work: FileWork) {
-        let (stores, cpu) = (self.stores.clone(), self.cpu);
-        let (uploads, cores) = (Arc::clone(&self.uploads), Arc::clone(&self.cores));
+        let lanes = self.lanes.clone();
         self.tasks.spawn(async move {
-            let flush = work.flush;
-            let mut done =
-                FileDone { flush, outcome: Ok(None), encode: Duration::ZERO, upload: Duration::ZERO };
-            let discarded = work.discarded.clone();
-            let Ok(_slot) = uploads.acquire().await else { return done };
+            let (flush, discarded) = (work.flush, work.discarded.clone());
+            let mut done = FileDone::nothing(flush);
+            let Ok(_slot) = lanes.uploads.acquire().await else { return done };
             if discarded.is_cancelled() {
                 return done;
             }
-            done.outcome = write(&stores, cpu, &cores, work, &mut done.encode, &mut done.upload).await;
+            done.outcome = lanes.write(work, &mut done.encode, &mut done.upload).await;
             if discarded.is_cancelled()
                 && let Ok(Some(file)) = &done.outcome
             {
-                delete(&stores, std::slice::from_ref(file)).await;
+                delete(&lanes.stores, std::slice::from_ref(file)).await;
                 done.outcome = Ok(None);
             }
             done
@@ -92,55 +96,72 @@ impl FileWrites {
     }
 
     /// Deletes files that no commit was ever asked to hold.
-    pub(crate) fn delete_unsent(&mut self, flush: u64, files: Vec<NewFile>) {
+    pub(crate) fn delete_unsent(&mut self, flush: u64, files: impl IntoIterator<Item = NewFile>) {
+        let files: Vec<NewFile> = files.into_iter().collect();
         if files.is_empty() {
             return;
         }
-        let stores = self.stores.clone();
+        let stores = self.lanes.stores.clone();
         self.tasks.spawn(async move {
             delete(&stores, &files).await;
-            FileDone { flush, outcome: Ok(None), encode: Duration::ZERO, upload: Duration::ZERO }
+            FileDone::nothing(flush)
         });
     }
 }
 
-async fn write(
-    stores: &Stores,
-    cpu: Cpu,
-    cores: &Semaphore,
-    work: FileWork,
-    encode_time: &mut Duration,
-    upload_time: &mut Duration,
-) -> Result<Option<NewFile>> {
-    let FileWork { name, buffer: Buffer { shape, partition, batches, mut charge, .. }, discarded, .. } = work;
-    let location = data_file_location(&shape.table, &shape.spec, &partition, &name)?;
-    let encoded = {
-        let Ok(_core) = cores.acquire().await else { return Ok(None) };
+impl FileDone {
+    fn nothing(flush: u64) -> Self {
+        Self { flush, outcome: Ok(None), encode: Duration::ZERO, upload: Duration::ZERO }
+    }
+}
+
+impl Lanes {
+    async fn write(
+        &self,
+        work: FileWork,
+        encode_time: &mut Duration,
+        upload_time: &mut Duration,
+    ) -> Result<Option<NewFile>> {
+        let FileWork { name, buffer, discarded, .. } = work;
+        let Buffer { shape, partition, batches, mut charge, .. } = buffer;
+        let location = data_file_location(&shape.table, &shape.spec, &partition, &name)?;
+        let encoded = {
+            let Ok(_core) = self.cores.acquire().await else { return Ok(None) };
+            let began = Instant::now();
+            let format = shape.format.clone();
+            let encoded = on_cpu(self.cpu, move || encode_file(&format, &batches)).await??;
+            *encode_time = began.elapsed();
+            encoded
+        };
+        let Some(encoded) = encoded else { return Ok(None) };
+        charge.set(encoded.bytes().len());
+        let target = FileTarget { spec: Arc::clone(&shape.spec), partition, location };
         let began = Instant::now();
-        let format = shape.format.clone();
-        let encoded = on_cpu(cpu, move || encode_file(&format, &batches)).await??;
-        *encode_time = began.elapsed();
-        encoded
-    };
-    let Some(encoded) = encoded else { return Ok(None) };
-    charge.set(encoded.bytes().len());
-    let target = FileTarget { spec: Arc::clone(&shape.spec), partition, location };
-    let began = Instant::now();
-    let mut wait = Duration::from_millis(50);
-    loop {
-        match upload(stores, &target, encoded.clone()).await {
-            Ok(file) => {
-                *upload_time = began.elapsed();
-                return Ok(Some(file));
-            }
-            Err(e) if e.kind() == ErrorKind::Unavailable && !discarded.is_cancelled() => {
-                tracing::warn!(location = target.location, error = %e, "upload failed, trying again");
-                tokio::select! {
-                    () = tokio::time::sleep(wait) => wait = (wait * 2).min(MAX_RETRY_WAIT),
-                    () = discarded.cancelled() => return Ok(None),
+        let stored = self.upload(&target, &encoded, &discarded).await;
+        *upload_time = began.elapsed();
+        stored
+    }
+
+    /// Uploads until the store takes the file. The name is this file's alone, so a second try overwrites nothing else.
+    async fn upload(
+        &self,
+        target: &FileTarget,
+        encoded: &EncodedFile,
+        discarded: &CancellationToken,
+    ) -> Result<Option<NewFile>> {
+        let mut wait = FIRST_RETRY_WAIT;
+        loop {
+            match upload(&self.stores, target, encoded.clone()).await {
+                Ok(file) => return Ok(Some(file)),
+                Err(e) if e.kind() == ErrorKind::Unavailable && !discarded.is_cancelled() => {
+                    tracing::warn!(location = target.location, error = %e, "upload failed, trying again");
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(MAX_RETRY_WAIT),
+                        () = discarded.cancelled() => return Ok(None),
+                    }
                 }
+                Err(e) => return Err(e),
             }
-            Err(e) => return Err(e),
         }
     }
 }

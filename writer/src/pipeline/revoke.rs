@@ -69,7 +69,7 @@ impl Pipeline {
             }
         }
         self.line = kept;
-        touched.finish().into_starts()
+        touched.into_starts()
     }
 
     /// Goes back in partitions that are still owned; what is on its way from there is of an older epoch.
@@ -99,10 +99,10 @@ impl Pipeline {
             if let Some(committing) = self.committing.take() {
                 committing.finish().await;
             }
-            while self.writes.in_flight() > 0 {
-                if self.writes.next().await.is_err() {
-                    break;
-                }
+            while self.writes.in_flight() > 0
+                && let Ok(done) = self.writes.next().await
+            {
+                self.writes.delete_unsent(done.flush, done.outcome.ok().flatten());
             }
         };
         if tokio::time::timeout(ABANDON_TIMEOUT, rest).await.is_err() {
