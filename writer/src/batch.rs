@@ -168,3 +168,41 @@ impl MessageBatch {
         Span { start, len: piece.len() as u32 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back_as_they_were_put_in() {
+        let partition = TopicPartition { topic: "t".to_owned(), partition: 3 };
+        let headers = vec![
+            Header { key: "a", value: Some(b"1") },
+            Header { key: "a", value: None },
+            Header { key: "", value: Some(b"") },
+        ];
+        let given = [
+            Message { offset: 5, payload: Some(b"five"), headers: headers.clone(), ..Message::default() },
+            Message {
+                offset: 7,
+                key: Some(b""),
+                payload: None,
+                timestamp_ms: Some(-1),
+                ..Message::default()
+            },
+            Message { offset: 8, key: Some(b"k"), payload: Some(b""), ..Message::default() },
+        ];
+        let mut kept = MessageBatch::new(partition.clone(), Headers::Keep);
+        let mut dropped = MessageBatch::new(partition, Headers::Drop);
+        given.iter().for_each(|m| kept.push_message(m));
+        given.iter().for_each(|m| dropped.push_message(m));
+        assert_eq!((kept.first_offset(), kept.last_offset(), kept.len()), (Some(5), Some(8), 3));
+        assert_eq!(kept.content_bytes(), 4 + 1 + 1 + 1 + 1);
+        for (given, found) in given.iter().zip(kept.messages()) {
+            assert_eq!((found.topic, found.partition, found.offset), ("t", 3, given.offset));
+            assert_eq!((found.key, found.payload), (given.key, given.payload));
+            assert_eq!((found.timestamp_ms, found.headers), (given.timestamp_ms, given.headers.clone()));
+        }
+        assert!(dropped.messages().all(|m| m.headers.is_empty()));
+    }
+}

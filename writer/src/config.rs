@@ -245,3 +245,24 @@ const OWNED_PROPERTIES: &[(&str, &str)] = &[
     ("auto.offset.reset", "the table decides where to start; see `start` and `on_gap`"),
     ("enable.partition.eof", "the writer needs it to see the end of a partition"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let name = WriterName::new("w").unwrap();
+        let good = WriterConfig::new(name.clone(), vec!["t".to_owned()], "b:1");
+        good.validate().unwrap();
+        let mut bad = WriterConfig { mode: Mode::Fixed { shards: 0 }, memory_bytes: 1, ..good };
+        bad.topics.clear();
+        bad.kafka = BTreeMap::from([("auto.offset.reset".to_owned(), "latest".to_owned())]);
+        let error = bad.validate().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        let text = error.to_string();
+        for problem in ["no topic", "`bootstrap.servers`", "`auto.offset.reset`", "`shards`", "memory of 1"] {
+            assert!(text.contains(problem), "{problem} is not in: {text}");
+        }
+    }
+}

@@ -53,7 +53,6 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("partition.assignment.strategy", "cooperative-sticky"),
     ("session.timeout.ms", "10000"),
     ("heartbeat.interval.ms", "2000"),
-    ("fetch.message.max.bytes", "8388608"),
     ("fetch.wait.max.ms", "10"),
     ("fetch.queue.backoff.ms", "10"),
     ("fetch.error.backoff.ms", "50"),
@@ -75,14 +74,24 @@ pub(crate) fn queue_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / 4).clamp(1 << 20, 128 << 20)
 }
 
+/// Sizes that follow from the queue's: the queue may be exceeded by one answer of each broker.
+fn sizes(queue_bytes: usize) -> [(&'static str, usize); 3] {
+    [
+        ("queued.max.messages.kbytes", queue_bytes >> 10),
+        ("fetch.max.bytes", queue_bytes.min(50 << 20)),
+        ("fetch.message.max.bytes", queue_bytes.min(8 << 20)),
+    ]
+}
+
 impl KafkaSource {
     /// Subscribes to the configured topics. Messages are admitted to `budget`; librdkafka's own queue holds
     /// a quarter of [`WriterConfig::memory_bytes`] besides.
     pub fn open(config: &WriterConfig, budget: Arc<Budget>) -> Result<Self> {
         let mut properties = config.kafka.clone();
         properties.entry("group.id".to_owned()).or_insert_with(|| format!("firn-{}", config.name));
-        let queue_kbytes = (queue_bytes(config.memory_bytes) >> 10).to_string();
-        properties.entry("queued.max.messages.kbytes".to_owned()).or_insert(queue_kbytes);
+        for (key, value) in sizes(queue_bytes(config.memory_bytes)) {
+            properties.entry(key.to_owned()).or_insert_with(|| value.to_string());
+        }
         for (key, value) in OWNED {
             properties.insert((*key).to_owned(), (*value).to_owned());
         }
