@@ -13,14 +13,20 @@ use super::request::NewSnapshot;
 use super::summary::Changes;
 use super::written::Written;
 use super::{Committed, CursorChange, TableHandle};
-use crate::Result;
-use crate::ledger::{CommitId, CommitRecord, Guarantee, Ledger, property_name};
+use crate::ledger::{CommitId, CommitRecord, Cursor, Guarantee, Ledger, TopicPartition, property_name};
 use crate::manifest::{MetadataNames, has_live_files};
+use crate::{Error, ErrorKind, Result};
 
 impl TableHandle {
     /// Sets cursors in an empty append (`firn offsets set`, `--after-rollback replay`, gaps), bypassing the fence.
+    ///
+    /// The decision was made on what this handle knows ([`TableHandle::table`], after [`TableHandle::standing`]):
+    /// `Conflict`, and nothing changed, where the cursors in question have moved since, for then a late request or
+    /// another process has changed what there is to decide. A ledger that cannot be read is replaced where all
+    /// cursors are (`replace_all`).
     pub async fn set_cursors(&self, change: CursorChange) -> Result<Committed> {
-        let mut set = SetCursors { handle: self, names: self.names(), change, expected: None };
+        let mut set = SetCursors { handle: self, names: self.names(), change, seen: None, expected: None };
+        set.seen = set.read(&self.table())?;
         match self.run(&mut set, Written::new([])).await? {
             Finished::Landed(committed) => Ok(*committed),
             Finished::Stopped(never) => match never {},
@@ -33,6 +39,8 @@ struct SetCursors<'a> {
     handle: &'a TableHandle,
     names: MetadataNames,
     change: CursorChange,
+    /// The ledger on which the decision was made.
+    seen: Option<Ledger>,
     /// The property of the last request.
     expected: Option<String>,
 }
@@ -41,6 +49,38 @@ struct SetCursors<'a> {
 enum Never {}
 
 impl SetCursors<'_> {
+    fn read(&self, table: &Table) -> Result<Option<Ledger>> {
+        match Ledger::read(table.metadata().properties(), self.handle.branch(), &self.change.writer) {
+            Err(error) if self.change.replace_all => {
+                tracing::warn!(table = %self.handle.ident(), %error, "a ledger that cannot be read is replaced");
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Whether the cursors in question are as they were when the decision was made.
+    fn check_seen(&self, current: Option<&Ledger>) -> Result<()> {
+        let of = |ledger: Option<&Ledger>| -> BTreeMap<TopicPartition, Cursor> {
+            let cursors = ledger.map(|ledger| ledger.cursors.clone()).unwrap_or_default();
+            let in_question =
+                |at: &TopicPartition| self.change.replace_all || self.change.cursors.contains_key(at);
+            cursors.into_iter().filter(|(at, _)| in_question(at)).collect()
+        };
+        if of(self.seen.as_ref()) == of(current) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "the cursors of writer `{}` moved since they were looked at, by commit {}: nothing was changed; look \
+                 again and decide anew",
+                self.change.writer,
+                current.map_or_else(|| "none".to_owned(), |ledger| ledger.commit_id.to_string())
+            ),
+        ))
+    }
+
     fn ledger(&self, current: Option<Ledger>, sequence_number: i64) -> Ledger {
         let mut ledger = current.unwrap_or_else(|| Ledger {
             commit_id: self.change.commit_id,
@@ -88,7 +128,8 @@ impl Producer for SetCursors<'_> {
     async fn attempt(&mut self, turn: &mut Turn, base: &Table) -> Result<Step<Never>> {
         let metadata = base.metadata();
         check_table(metadata)?;
-        let current = Ledger::read(metadata.properties(), self.handle.branch(), &self.change.writer)?;
+        let current = self.read(base)?;
+        self.check_seen(current.as_ref())?;
         let text = self.ledger(current, metadata.next_sequence_number()).to_text();
         self.expected = Some(text.clone());
         let parent = self.handle.head_manifests(turn, base).await?;

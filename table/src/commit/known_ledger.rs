@@ -7,7 +7,7 @@ use iceberg::table::Table;
 
 use super::{Flush, TableHandle};
 use crate::ledger::{
-    CommitId, Ledger, OffsetRange, Standing, WriterName, commit_record, property_name, standing,
+    CommitId, Ledger, OffsetRange, Standing, WriterName, ancestors, commit_record, property_name, standing,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -55,7 +55,7 @@ pub(super) fn dropped_property(handle: &TableHandle, writer: &WriterName) -> Err
     )
 }
 
-/// Finds a writer's commit in a table: by its snapshot, or, where that was expired, by the ledger.
+/// Finds a writer's commit in the history of the branch: by its snapshot, or, where that was expired, by the ledger.
 pub(super) fn find_commit(
     handle: &TableHandle,
     table: &Table,
@@ -64,11 +64,11 @@ pub(super) fn find_commit(
 ) -> Option<(i64, i64, Option<String>)> {
     let metadata = table.metadata();
     let id = commit_id.snapshot_id();
-    if let Some(snapshot) = metadata.snapshot_by_id(id)
-        && commit_record(snapshot)
-            .is_some_and(|record| record.commit_id == commit_id && &record.writer == writer)
-    {
-        return Some((id, snapshot.sequence_number(), Some(snapshot.manifest_list().to_owned())));
+    if metadata.snapshot_by_id(id).is_some() {
+        let snapshot = ancestors(metadata, handle.branch()).find(|snapshot| snapshot.snapshot_id() == id)?;
+        let record = commit_record(snapshot)?;
+        let ours = record.commit_id == commit_id && &record.writer == writer;
+        return ours.then(|| (id, snapshot.sequence_number(), Some(snapshot.manifest_list().to_owned())));
     }
     let ledger = Ledger::read(metadata.properties(), handle.branch(), writer).ok().flatten()?;
     (ledger.commit_id == commit_id).then_some((ledger.snapshot_id, ledger.sequence_number, None))

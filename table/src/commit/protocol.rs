@@ -186,6 +186,11 @@ impl TableHandle {
             turn.settle(producer.commit_id());
             return Ok(Attempt::Landed(Box::new(base), landed));
         }
+        let taken_out = |id: CommitId| base.metadata().snapshot_by_id(id.snapshot_id()).is_some();
+        if producer.commit_id().is_some_and(taken_out) {
+            // It landed once and was rolled back: its snapshot still names the files.
+            written.earlier_call_is_unknown();
+        }
         // Until an answer tells otherwise the head may be another one.
         self.forget_base();
         let location = base.metadata_location().unwrap_or_default().to_owned();

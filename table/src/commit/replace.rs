@@ -15,7 +15,7 @@ use super::summary::Changes;
 use super::written::Written;
 use super::{Replace, ReplaceGroup, ReplaceOutcome, TableHandle};
 use crate::files::NewFile;
-use crate::ledger::CommitId;
+use crate::ledger::{CommitId, ancestors};
 use crate::manifest::{
     MergePolicy, MetadataNames, Output, check_spec, has_live_files, schema_of_spec, write_added,
 };
@@ -236,7 +236,10 @@ impl Producer for Rewrite<'_> {
     }
 
     fn landed(&self, table: &Table) -> Option<Landed> {
-        let snapshot = table.metadata().snapshot_by_id(self.snapshot_id())?;
+        let id = self.snapshot_id();
+        table.metadata().snapshot_by_id(id)?;
+        let mut history = ancestors(table.metadata(), self.handle.branch());
+        let snapshot = history.find(|snapshot| snapshot.snapshot_id() == id)?;
         let own = snapshot.summary().additional_properties.get(COMMIT_ID);
         if own.map(String::as_str) != Some(self.replace.commit_id.to_string().as_str()) {
             return None;

@@ -44,6 +44,9 @@ impl TableHandle {
     /// Writes the manifest list for a snapshot on top of `base`, and makes the request that adds it.
     pub(super) async fn prepare(&self, base: &Table, new: NewSnapshot<'_>) -> Result<Prepared> {
         let metadata = base.metadata();
+        if metadata.snapshot_by_id(new.snapshot_id).is_some() {
+            return Err(taken_out(self, new.snapshot_id));
+        }
         let parent = metadata.snapshot_for_ref(self.branch());
         let target = ListTarget {
             location: new.names.list(new.snapshot_id),
@@ -104,6 +107,18 @@ impl TableHandle {
         }
         Err(Error::new(ErrorKind::Internal, "the updates of a commit do not add its snapshot"))
     }
+}
+
+/// A snapshot is added once: this one is in the table, and not in the history of the branch.
+fn taken_out(handle: &TableHandle, snapshot_id: i64) -> Error {
+    Error::new(
+        ErrorKind::Ledger,
+        format!(
+            "snapshot {snapshot_id} of this commit landed and was rolled back on `{}` afterwards: it was not \
+             committed again. Look at the table, and do the work again under a new commit",
+            handle.branch()
+        ),
+    )
 }
 
 fn own_manifests<'a>(new: &'a NewSnapshot<'_>) -> impl Iterator<Item = String> + 'a {

@@ -3,18 +3,21 @@
 //! Processes read offsets of two topic partitions, seal flushes and append them through their own handles. Requests
 //! are applied late, applied with the reply lost, lost, refused, throttled. Processes go away in the middle of a
 //! commit, come back with the same flush or start anew, share partitions, and hold later flushes. A compactor
-//! replaces files, another writer appends, snapshots expire. After each step the rows in the table must be exactly
+//! replaces files, another writer appends, snapshots expire, commits are rolled back (which stops the processes; the
+//! next one replays). After each step the rows in the table must be exactly
 //! the offsets below the cursors, and no file that a snapshot names may be gone.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use iceberg::TableUpdate;
+use iceberg::spec::{SnapshotReference, SnapshotRetention};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::world::{Ids, World, topic_partition, writer};
-use crate::commit::{Flush, FlushOutcome, Replace, ReplaceGroup, TableHandle};
-use crate::ledger::{Standing, WriterName, verify};
+use crate::commit::{CursorChange, Flush, FlushOutcome, Replace, ReplaceGroup, TableHandle};
+use crate::ledger::{Ledger, Standing, WriterName, commit_record, standing, verify};
+use crate::{ErrorKind, Result};
 
 const PARTITIONS: [i32; 2] = [0, 1];
 
@@ -30,17 +33,35 @@ impl Process {
         let handle = world.open().await;
         let mut process =
             Self { handle, ids: Ids::of(seed), position: BTreeMap::new(), pending: VecDeque::new() };
-        let standing = process.handle.standing(&writer()).await.unwrap();
-        let cursors = match standing {
-            Standing::Absent => BTreeMap::new(),
-            Standing::Current(ledger) => ledger.cursors,
-            other => panic!("nobody rolled back: {other:?}"),
+        let cursors = loop {
+            match process.handle.standing(&writer()).await.unwrap() {
+                Standing::Absent => break BTreeMap::new(),
+                Standing::Current(ledger) => break ledger.cursors,
+                Standing::RolledBack { ancestry, .. } => process.replay(ancestry).await,
+                Standing::Missing { last_snapshot_id } => panic!("nothing covers {last_snapshot_id}"),
+            }
         };
         for partition in PARTITIONS {
             let next = cursors.get(&topic_partition(partition)).map_or(0, |cursor| cursor.next);
             process.position.insert(partition, next);
         }
         process
+    }
+
+    /// What `--after-rollback replay` does: the cursors go back to what is left in the table.
+    async fn replay(&mut self, ancestry: Option<Ledger>) {
+        let change = CursorChange {
+            commit_id: self.ids.next(),
+            writer: writer(),
+            cursors: ancestry.map(|ledger| ledger.cursors).unwrap_or_default(),
+            source: None,
+            replace_all: true,
+        };
+        match self.handle.set_cursors(change).await {
+            Ok(_) => {}
+            // A late request has landed on what was rolled back to: look again.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+        }
     }
 
     async fn read(&mut self, world: &World, random: &mut StdRng) {
@@ -63,26 +84,34 @@ impl Process {
         }
     }
 
-    async fn commit(&mut self, random: &mut StdRng) {
-        let Some(flush) = self.pending.front().cloned() else { return };
+    /// Whether the process goes on: a rollback stops it.
+    async fn commit(&mut self, random: &mut StdRng) -> bool {
+        let Some(flush) = self.pending.front().cloned() else { return true };
         let mut append = Box::pin(self.handle.append(flush));
         if random.random_bool(0.15) {
             // The caller goes away somewhere in the middle; the flush stays and is tried again.
             for _ in 0..random.random_range(0..12) {
                 if let Some(outcome) = futures::future::poll_immediate(&mut append).await {
                     drop(append);
-                    return self.finished(outcome.unwrap());
+                    return self.finished(outcome);
                 }
             }
-            return;
+            return true;
         }
-        let outcome = append.await.unwrap();
-        self.finished(outcome);
+        let outcome = append.await;
+        self.finished(outcome)
     }
 
-    fn finished(&mut self, outcome: FlushOutcome) {
+    fn finished(&mut self, outcome: Result<FlushOutcome>) -> bool {
         let flush = self.pending.pop_front().unwrap();
-        let FlushOutcome::Overtaken { cursors, .. } = outcome else { return };
+        let cursors = match outcome {
+            Ok(FlushOutcome::Committed(_)) => return true,
+            Ok(FlushOutcome::Overtaken { cursors, .. }) => cursors,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Ledger, "{error}");
+                return false;
+            }
+        };
         let mut touched: Vec<i32> = flush.ranges.iter().map(|range| range.partition.partition).collect();
         self.pending.retain(|later| {
             let touches = later.ranges.iter().any(|range| touched.contains(&range.partition.partition));
@@ -95,12 +124,12 @@ impl Process {
             let known = cursors.get(&topic_partition(partition)).map(|cursor| cursor.next);
             // A partition that only a discarded later flush held is where that flush began, or where the table says.
             let table = self.handle.table();
-            let ledger =
-                crate::ledger::Ledger::read(table.metadata().properties(), "main", &writer()).unwrap();
+            let ledger = Ledger::read(table.metadata().properties(), "main", &writer()).unwrap();
             let cursor =
                 ledger.and_then(|ledger| ledger.cursors.get(&topic_partition(partition)).map(|c| c.next));
             self.position.insert(partition, known.or(cursor).unwrap_or(0));
         }
+        true
     }
 }
 
@@ -150,11 +179,32 @@ async fn expire(world: &World, random: &mut StdRng) {
     world.catalog.update(vec![TableUpdate::RemoveSnapshots { snapshot_ids }]);
 }
 
+/// Takes the newest commit of the writer, or a rewrite, out of the history.
+fn roll_back(world: &World) {
+    let metadata = world.catalog.metadata();
+    let Some(head) = metadata.current_snapshot() else { return };
+    let Some(parent) = head.parent_snapshot_id().filter(|id| metadata.snapshot_by_id(*id).is_some()) else {
+        return;
+    };
+    let record = commit_record(head);
+    let undoable = record.as_ref().is_none_or(|record| record.writer == writer() && !record.sets_cursors);
+    // A second rollback of what a person already decided on would need a person again.
+    let standing = standing(&metadata, "main", &writer()).unwrap();
+    if undoable && matches!(standing, Standing::Current(_)) {
+        let reference = SnapshotReference::new(parent, SnapshotRetention::branch(None, None, None));
+        world.catalog.update(vec![TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference }]);
+    }
+}
+
 /// The rows in the table are the offsets below the cursors, once each.
 async fn check(world: &World) {
     world.check().await;
     let metadata = world.catalog.metadata();
     if world.ledger().is_none() {
+        return;
+    }
+    if let Standing::RolledBack { .. } = standing(&metadata, "main", &writer()).unwrap() {
+        // Until somebody decides, nothing is committed.
         return;
     }
     let verification = verify(&metadata, "main", &writer()).unwrap();
@@ -178,7 +228,12 @@ async fn run(seed: u64, steps: usize) {
         let index = random.random_range(0..processes.len());
         match random.random_range(0..100) {
             0..40 => processes[index].read(&world, &mut random).await,
-            40..84 => processes[index].commit(&mut random).await,
+            40..83 => {
+                if !processes[index].commit(&mut random).await {
+                    processes.remove(index);
+                }
+            }
+            83 => roll_back(&world),
             84..86 => {
                 processes.remove(index);
             }
@@ -196,7 +251,7 @@ async fn run(seed: u64, steps: usize) {
     world.catalog.calm();
     let mut last = Process::start(&world, u64::MAX - seed).await;
     last.read(&world, &mut random).await;
-    last.commit(&mut random).await;
+    assert!(last.commit(&mut random).await, "a process that just looked goes on");
     check(&world).await;
     assert!(world.cursor(0).unwrap_or(0) + world.cursor(1).unwrap_or(0) > 0, "something was committed");
 }

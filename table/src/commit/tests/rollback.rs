@@ -7,7 +7,7 @@ use super::catalog::Fate;
 use super::world::{Ids, World, committed, topic_partition, writer};
 use crate::ErrorKind;
 use crate::commit::CursorChange;
-use crate::ledger::{Standing, property_name, verify};
+use crate::ledger::{Cursor, Standing, property_name, verify};
 
 fn reset_main(snapshot_id: i64) -> Vec<TableUpdate> {
     let reference = SnapshotReference::new(snapshot_id, SnapshotRetention::branch(None, None, None));
@@ -67,6 +67,79 @@ async fn after_a_rollback_cursors_are_taken_back_exactly_and_the_rows_come_once(
 fn first_commit(world: &World, snapshot_id: i64) -> crate::ledger::CommitId {
     let metadata = world.catalog.metadata();
     crate::ledger::commit_record(metadata.snapshot_by_id(snapshot_id).unwrap()).unwrap().commit_id
+}
+
+/// A commit that landed, unknown to its process, and was rolled back since, is not taken for one that is there.
+#[tokio::test]
+async fn a_commit_that_was_rolled_back_is_not_found_and_not_added_again() {
+    let world = World::new();
+    let handle = world.open().await;
+    let mut ids = Ids::new();
+    let first = committed(handle.append(world.flush(ids.next(), 0, 10).await).await.unwrap());
+    let flush = world.flush(ids.next(), 10, 20).await;
+    committed(handle.append(flush.clone()).await.unwrap());
+    world.catalog.update(reset_main(first.snapshot_id));
+    assert_eq!(world.open().await.append(flush.clone()).await.unwrap_err().kind(), ErrorKind::Ledger);
+    let handle = world.open().await;
+    let cursors = [(topic_partition(0), Cursor { next: 10, rows: 10, ..Cursor::starting_at(0) })].into();
+    let change =
+        CursorChange { commit_id: ids.next(), writer: writer(), cursors, source: None, replace_all: true };
+    handle.set_cursors(change).await.unwrap();
+    let error = handle.append(flush.clone()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Ledger && error.to_string().contains("rolled back"), "{error}");
+    assert_eq!((world.rows().await, world.cursor(0)), (10, Some(10)));
+    // The snapshot that was taken out is still in the table, and so are its files.
+    world.check().await;
+}
+
+/// A decision that was made on cursors which have moved since changes nothing.
+#[tokio::test]
+async fn cursors_that_moved_since_they_were_looked_at_are_not_set() {
+    let world = World::new();
+    let handle = world.open().await;
+    let mut ids = Ids::new();
+    committed(handle.append(world.flush_of(ids.next(), &[(0, 0, 10), (1, 0, 5)]).await).await.unwrap());
+    let looking = world.open().await;
+    committed(handle.append(world.flush(ids.next(), 10, 20).await).await.unwrap());
+    let mut change = CursorChange {
+        commit_id: ids.next(),
+        writer: writer(),
+        cursors: [(topic_partition(0), Cursor::starting_at(3))].into(),
+        source: None,
+        replace_all: false,
+    };
+    let error = looking.set_cursors(change.clone()).await.unwrap_err();
+    assert_eq!((error.kind(), world.cursor(0)), (ErrorKind::Conflict, Some(20)));
+    // What others do to other partitions does not matter.
+    change.cursors = [(topic_partition(1), Cursor::starting_at(3))].into();
+    looking.set_cursors(change).await.unwrap();
+    assert_eq!((world.cursor(0), world.cursor(1)), (Some(20), Some(3)));
+}
+
+/// A ledger that cannot be read stops the writer; setting all cursors is the way out.
+#[tokio::test]
+async fn a_ledger_that_cannot_be_read_is_replaced_by_a_persons_decision() {
+    let world = World::new();
+    let handle = world.open().await;
+    let mut ids = Ids::new();
+    committed(handle.append(world.flush(ids.next(), 0, 10).await).await.unwrap());
+    let damaged = [(property_name("main", &writer()), "{}".to_owned())].into();
+    world.catalog.update(vec![TableUpdate::SetProperties { updates: damaged }]);
+    let handle = world.open().await;
+    let flush = world.flush(ids.next(), 10, 12).await;
+    assert_eq!(handle.append(flush).await.unwrap_err().kind(), ErrorKind::Ledger);
+    let mut change = CursorChange {
+        commit_id: ids.next(),
+        writer: writer(),
+        cursors: [(topic_partition(0), Cursor::starting_at(10))].into(),
+        source: None,
+        replace_all: false,
+    };
+    assert_eq!(handle.set_cursors(change.clone()).await.unwrap_err().kind(), ErrorKind::Ledger);
+    change.replace_all = true;
+    handle.set_cursors(change).await.unwrap();
+    committed(handle.append(world.flush(ids.next(), 10, 12).await).await.unwrap());
+    assert_eq!(world.rows().await, 12);
 }
 
 /// A rollback whose lost snapshot was expired afterwards shows in the sequence numbers.
