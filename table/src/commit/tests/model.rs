@@ -244,7 +244,7 @@ async fn run(seed: u64, steps: usize) {
                 world.catalog.land_late();
             }
         }
-        if step % 8 == 0 {
+        if step % 16 == 0 {
             check(&world).await;
         }
     }
@@ -258,10 +258,11 @@ async fn run(seed: u64, steps: usize) {
 
 #[tokio::test]
 async fn rows_are_the_offsets_below_the_cursors_whatever_the_catalog_does() {
-    // FIRN_SEED repeats one run.
-    let seeds = match std::env::var("FIRN_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..40).collect::<Vec<u64>>(),
+    // FIRN_SEED repeats one run, FIRN_SEEDS makes more of them.
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let seeds = match number("FIRN_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FIRN_SEEDS").unwrap_or(8),
     };
     for seed in seeds {
         let outcome = tokio::spawn(run(seed, 150)).await;
