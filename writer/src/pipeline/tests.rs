@@ -498,6 +498,53 @@ async fn roll_back(world: &World, snapshot_id: i64) {
     assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
 }
 
+/// M13: a column and a partition field that somebody else adds are used for new files; old files keep their spec.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_column_and_partition_field_are_adopted() {
+    use firn_table::catalog::CommitOutcome;
+    use iceberg::TableUpdate;
+    let world = World::new(1).await;
+    let running = world.start(config()).await;
+    world.produce(0, 10);
+    running.recorder.until_rows(10).await;
+
+    let table = world.catalog.catalog.load_table(&world.ident).await.unwrap();
+    let old = table.metadata().current_schema();
+    let mut fields = old.as_struct().fields().to_vec();
+    fields.push(Arc::new(NestedField::optional(4, "more", Type::Primitive(PrimitiveType::String))));
+    let schema = Schema::builder().with_fields(fields).build().unwrap();
+    let spec =
+        UnboundPartitionSpec::builder().add_partition_field(3, "day", Transform::Identity).unwrap().build();
+    let updates = vec![
+        TableUpdate::AddSchema { schema },
+        TableUpdate::SetCurrentSchema { schema_id: -1 },
+        TableUpdate::AddSpec { spec },
+        TableUpdate::SetDefaultSpec { spec_id: -1 },
+    ];
+    let outcome = world.catalog.catalog.commit(&table, Vec::new(), updates).await;
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
+
+    // The change is seen with the commit that follows it.
+    world.produce(0, 5);
+    let changed = |e: &[Event]| e.iter().any(|e| matches!(e, Event::TableChanged { .. }));
+    running.recorder.until("a changed table", changed).await;
+    let before = world.log.high(&tp(0));
+    world.produce_text(0, &format!(r#"{{"id":{before},"day":1,"more":"m"}}"#));
+    running.recorder.until_rows(16).await;
+    running.stop().await.unwrap();
+
+    world.assert_whole(&[16]).await;
+    let table = world.handle().await.table();
+    let head = table.metadata().current_snapshot_id().unwrap();
+    let files = live_files(&table, head).await.unwrap();
+    let rows_of = |new: bool| -> u64 {
+        let of = files.iter().filter(|f| (f.spec_id == table.metadata().default_partition_spec_id()) == new);
+        of.map(|f| f.file.record_count()).sum()
+    };
+    assert_eq!((rows_of(false), rows_of(true)), (15, 1));
+    assert!(files.iter().any(|f| f.partition_path == "day=1" && f.file.value_counts().contains_key(&4)));
+}
+
 /// L1, smaller: many partitions in one batch make smaller files, and the budget holds.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_partitions_stay_within_the_budget() {
