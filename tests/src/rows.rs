@@ -40,7 +40,7 @@ pub fn event(id: u64) -> String {
         "id": id,
         "ts": format!("2026-01-{:02}T{:02}:{minute:02}:{second:02}.{:06}Z", id % 4 + 1, id / 3600 % 24, id % 1_000_000),
         "user": format!("user-{}", id * 31 % 97),
-        "amount": format!("{}.{:02}", id % 100_000, id % 100),
+        "amount": (id % 100_000) as f64 + (id % 4) as f64 / 4.0,
         "note": note,
     })
     .to_string()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -55,26 +56,29 @@ impl Stream {
         self.cluster.produce(&self.topic, values.into_iter().map(message)).map(drop)
     }
 
-    fn arguments<'a>(&'a self, extra: &[&'a str]) -> Vec<&'a str> {
+    /// `firn write` with options of its own. It flushes often, unless an option says otherwise.
+    fn command(&self, options: &[&str]) -> Result<Command> {
         let mut arguments = vec!["write", TABLE, "--brokers", self.cluster.bootstrap_servers()];
         arguments.extend(["--topic", &self.topic, "--create", "--schema", &self.schema, "--kafka-columns"]);
-        arguments.extend(["--set", "decode.kafka-columns=on", "--flush-age", "200ms"]);
+        arguments.extend(["--set", "decode.kafka-columns=on"]);
         // A member that was killed is forgotten soon, so that the next one need not wait for it.
         arguments.extend(["--kafka-property", "session.timeout.ms=3000,heartbeat.interval.ms=500"]);
-        arguments.extend_from_slice(extra);
-        arguments
+        arguments.extend_from_slice(options);
+        let mut command = self.warehouse.firn(&arguments)?;
+        command.env("FIRN__WRITE__FLUSH_AGE", "200ms");
+        Ok(command)
     }
 
     /// Runs a writer until it has committed what is in the topic now, or has stopped for another reason.
-    pub(crate) async fn write(&self, extra: &[&str]) -> Result<Ended> {
-        let mut arguments = self.arguments(extra);
-        arguments.push("--until-end");
-        self.warehouse.start(&arguments, "write.log")?.wait(LIMIT).await
+    pub(crate) async fn write(&self, options: &[&str]) -> Result<Ended> {
+        let mut command = self.command(options)?;
+        command.arg("--until-end");
+        Running::start(command, &self.warehouse.folder().join("write.log"))?.wait(LIMIT).await
     }
 
-    /// Starts a writer that goes on until it is stopped.
-    pub(crate) fn writer(&self, extra: &[&str], log: &str) -> Result<Running> {
-        self.warehouse.start(&self.arguments(extra), log)
+    /// Starts a writer that goes on until it is stopped; what it says goes to the file `log`.
+    pub(crate) fn writer(&self, options: &[&str], log: &str) -> Result<Running> {
+        Running::start(self.command(options)?, &self.warehouse.folder().join(log))
     }
 
     /// The table's cursors by partition: the next offset that is not yet in it. Empty before the first commit.

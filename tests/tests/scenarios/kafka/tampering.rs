@@ -142,7 +142,7 @@ async fn offsets_that_are_set_by_hand_are_where_the_writer_goes_on() -> Result<(
     let stream = three_commits("offsets-set").await?;
     roll_back_two(&stream).await?;
     let offset = format!("{}:0=100", stream.topic);
-    stream.warehouse.run(&["offsets", "set", TABLE, &offset])?.success()?;
+    stream.warehouse.run(&["offsets", "set", TABLE, "--cursor", &offset])?.success()?;
     stream.write(&[]).await?.success()?;
     stream.holds(0..300, After::Fault).await
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use firn_table::commit::ExpireOptions;
+use firn_table::commit::{CommitLimits, ExpireOptions};
 use firn_table::layout::manifests;
 use firn_table::ledger::{Standing, WriterName};
 use firn_tests::appender::topic_partition;
@@ -46,7 +46,9 @@ async fn processes_with_partitions_of_their_own_commit_side_by_side() -> Result<
     for partition in 0..4 {
         let fixture = fixture.clone();
         processes.spawn(async move {
-            let process = fixture.process().await?;
+            let mut process = fixture.process().await?;
+            // As many conflicts as a writer takes.
+            process.handle = process.handle.with_limits(CommitLimits::default());
             for offset in 0..EACH {
                 process.append_of(partition, offset..offset + 1).await?;
             }

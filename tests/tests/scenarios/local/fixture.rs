@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) const TABLE: &str = "db.t";
 
+/// Conflicts after which the processes of a fixture give up.
+pub(super) const MAX_CONFLICTS: u32 = 10;
+
 /// A table `db.t (id long, text string)` in a warehouse of its own, and a catalog with faults before it.
 pub(super) struct Fixture {
     pub(super) warehouse: Warehouse,
@@ -38,7 +41,7 @@ impl Fixture {
         Ok(Self { warehouse, catalog, faults, stores: opened.stores })
     }
 
-    /// A process that has just started. It gives up after ten conflicts or some seconds.
+    /// A process that has just started. It gives up after ten conflicts in a row or some seconds.
     pub(super) async fn process(&self) -> Result<Appender> {
         self.process_of("firn").await
     }
@@ -49,7 +52,7 @@ impl Fixture {
         let handle =
             TableHandle::open(catalog, self.stores.clone(), parse_table_ident(TABLE)?, "main").await?;
         let limits = CommitLimits {
-            max_conflicts: 10,
+            max_conflicts: MAX_CONFLICTS,
             min_wait: Duration::from_millis(1),
             max_wait: Duration::from_millis(10),
             request_timeout: Duration::from_secs(2),

@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tokio_util::sync::CancellationToken;
 
-use super::fixture::{Fixture, TABLE, options};
+use super::fixture::{Fixture, MAX_CONFLICTS, TABLE, options};
 use crate::tables;
 
 /// A table of `files` small files.
@@ -150,7 +150,7 @@ async fn a_rewrite_that_gives_up_after_conflicts_leaves_no_file_behind() -> Resu
     fixture.faults.quiet();
     let landed = outcome.as_ref().map_or(0, |report| report.groups_landed);
     assert_eq!(landed, 0, "{outcome:?}");
-    assert_eq!(fixture.faults.injected().len(), 11, "the first try and ten more");
+    assert_eq!(fixture.faults.injected().len(), MAX_CONFLICTS as usize + 1, "the first try and ten more");
     fixture.holds(0..40, After::GracefulStop).await
 }
 
