@@ -1,79 +1,59 @@
-//! How large an open file will be, and the rows that are still to come.
-//!
-//! A Parquet writer knows the size of closed row groups exactly, but counts what it still buffers uncompressed: with
-//! many columns and a small target that is several times the truth. So bytes per row are measured: first on a sample
-//! that is encoded apart, then on every file that was closed. The writer's own count bounds what they say.
+//! When an open file is full: its size, which its writer estimates, against the rows that are still to come.
 
 use firn_policies::Sizes;
 
-/// What one leaf column buffers uncompressed at most: a page and a dictionary.
-const BUFFERED_COLUMN_BYTES: u64 = 2 << 20;
-/// What a file has beside its rows: footer and headers of a narrow table.
-const FOOTER_BYTES: u64 = 64 << 10;
 /// A file is looked at this often before it is full.
 const LOOKS_PER_FILE: f64 = 64.0;
 
-/// Bytes per row of the outputs, as far as known.
-#[derive(Debug, Clone)]
+/// Bytes and rows, of an open file or of several that were closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) bytes: u64,
+    pub(super) rows: u64,
+}
+
+/// What the rows of a group take on storage, as far as known.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct SizeEstimate {
-    bytes_per_row: f64,
-    closed_bytes: u64,
-    closed_rows: u64,
-    buffered_bytes: u64,
+    inputs: Volume,
+    closed: Volume,
 }
 
 impl SizeEstimate {
     /// Begins with what the inputs have: many small files hold more bytes per row than few large ones.
-    pub(super) fn of_inputs(bytes: u64, rows: u64, leaf_columns: usize) -> Self {
-        Self {
-            bytes_per_row: ratio(bytes, rows),
-            closed_bytes: 0,
-            closed_rows: 0,
-            buffered_bytes: BUFFERED_COLUMN_BYTES.saturating_mul(leaf_columns as u64),
-        }
-    }
-
-    /// Learns from a sample that was encoded apart.
-    pub(super) fn sampled(&mut self, bytes: u64, rows: u64) {
-        if self.closed_rows == 0 && rows > 0 {
-            self.bytes_per_row = ratio(bytes, rows);
-        }
+    pub(super) fn of_inputs(inputs: Volume) -> Self {
+        Self { inputs, closed: Volume::default() }
     }
 
     /// Learns from an output that was closed.
-    pub(super) fn closed(&mut self, bytes: u64, rows: u64) {
-        self.closed_bytes += bytes;
-        self.closed_rows += rows;
-        self.bytes_per_row = ratio(self.closed_bytes, self.closed_rows);
-    }
-
-    /// The bytes of rows.
-    pub(super) fn bytes(&self, rows: u64) -> u64 {
-        whole(self.bytes_per_row * float(rows))
-    }
-
-    /// The size of an open file with `rows`, of which its writer believes `writer_bytes`.
-    pub(super) fn file_bytes(&self, rows: u64, writer_bytes: u64) -> u64 {
-        let lowest = writer_bytes.saturating_sub(self.buffered_bytes);
-        let highest = writer_bytes + writer_bytes / 50 + FOOTER_BYTES;
-        self.bytes(rows).clamp(lowest, highest)
+    pub(super) fn closed(&mut self, file: Volume) {
+        self.closed.bytes += file.bytes;
+        self.closed.rows += file.rows;
     }
 
     /// Whether an open file is full, with `rest_rows` still to come after it.
-    pub(super) fn is_full(&self, sizes: &Sizes, file_bytes: u64, rest_rows: u64) -> bool {
-        let remaining = file_bytes.saturating_add(self.bytes(rest_rows));
-        sizes.cut(remaining).is_some_and(|cut| file_bytes >= cut)
+    pub(super) fn is_full(&self, sizes: &Sizes, open: Volume, rest_rows: u64) -> bool {
+        let rest_bytes = whole(self.bytes_per_row(open) * float(rest_rows));
+        let remaining = open.bytes.saturating_add(rest_bytes);
+        sizes.cut(remaining).is_some_and(|cut| open.bytes >= cut)
     }
 
     /// Rows to write before the next look at the size.
     pub(super) fn rows_between_looks(&self, target_bytes: u64) -> usize {
-        let rows = whole(float(target_bytes) / LOOKS_PER_FILE / self.bytes_per_row.max(1e-3));
+        let bytes_per_row = self.bytes_per_row(Volume::default()).max(1e-3);
+        let rows = whole(float(target_bytes) / LOOKS_PER_FILE / bytes_per_row);
         usize::try_from(rows.max(1)).unwrap_or(usize::MAX)
     }
-}
 
-fn ratio(bytes: u64, rows: u64) -> f64 {
-    float(bytes) / float(rows.max(1))
+    /// By what was written so far; before the first row, by the inputs.
+    fn bytes_per_row(&self, open: Volume) -> f64 {
+        let rows = self.closed.rows + open.rows;
+        if rows > 0 {
+            float(self.closed.bytes + open.bytes) / float(rows)
+        } else {
+            float(self.inputs.bytes) / float(self.inputs.rows.max(1))
+        }
+    }
 }
 
 // Sizes and row counts are far below 2^53; an estimate needs no more.
@@ -94,46 +74,39 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    #[test]
-    fn a_closed_file_counts_more_than_a_sample_and_a_sample_more_than_the_inputs() {
-        let mut estimate = SizeEstimate::of_inputs(1000, 10, 1);
-        assert_eq!(estimate.bytes(10), 1000);
-        estimate.sampled(50, 1);
-        assert_eq!(estimate.bytes(10), 500);
-        estimate.closed(300, 10);
-        assert_eq!(estimate.bytes(10), 300);
-        estimate.sampled(900, 1);
-        assert_eq!(estimate.bytes(10), 300);
-        estimate.closed(100, 10);
-        assert_eq!(estimate.bytes(10), 200);
-    }
-
-    #[test]
-    fn the_writers_count_bounds_the_estimate() {
-        let estimate = SizeEstimate::of_inputs(100 * MIB, 100, 4);
-        // Buffers of four columns may be 8 MiB too high, and closed row groups are certain.
-        assert_eq!(estimate.file_bytes(10, 100 * MIB), 92 * MIB);
-        assert_eq!(estimate.file_bytes(95, 100 * MIB), 95 * MIB);
-        assert_eq!(estimate.file_bytes(90, 10 * MIB), 10 * MIB + 10 * MIB / 50 + 64 * 1024);
+    fn volume(mebibytes: u64, rows: u64) -> Volume {
+        Volume { bytes: mebibytes * MIB, rows }
     }
 
     #[test]
     fn a_file_is_full_at_its_share_of_what_remains() {
         let sizes = Sizes::of_target(100 * MIB);
-        let estimate = SizeEstimate::of_inputs(MIB, 1, 1);
-        assert!(!estimate.is_full(&sizes, 100 * MIB, 0));
-        assert!(!estimate.is_full(&sizes, 100 * MIB, 40));
-        assert!(estimate.is_full(&sizes, 101 * MIB, 45));
-        assert!(!estimate.is_full(&sizes, 104 * MIB, 205));
-        assert!(!estimate.is_full(&sizes, 99 * MIB, 1000));
-        assert!(estimate.is_full(&sizes, 101 * MIB, 1000));
+        let estimate = SizeEstimate::of_inputs(volume(1000, 1));
+        assert!(!estimate.is_full(&sizes, volume(100, 100), 0));
+        assert!(!estimate.is_full(&sizes, volume(100, 100), 40));
+        assert!(estimate.is_full(&sizes, volume(101, 101), 45));
+        assert!(!estimate.is_full(&sizes, volume(104, 104), 211));
+        assert!(!estimate.is_full(&sizes, volume(99, 99), 1000));
+        assert!(estimate.is_full(&sizes, volume(101, 101), 1000));
+    }
+
+    #[test]
+    fn rows_to_come_are_taken_to_be_like_those_written() {
+        let sizes = Sizes::of_target(100 * MIB);
+        let mut estimate = SizeEstimate::of_inputs(volume(1000, 1000));
+        // The inputs had a MiB per row, the open file has a tenth of that: the rest fits it.
+        assert!(!estimate.is_full(&sizes, volume(101, 1010), 100));
+        estimate.closed(volume(1000, 1000));
+        assert!(estimate.is_full(&sizes, volume(101, 1010), 1000));
     }
 
     #[test]
     fn sizes_are_looked_at_often_enough() {
-        let estimate = SizeEstimate::of_inputs(6400, 100, 1);
+        let mut estimate = SizeEstimate::of_inputs(Volume { bytes: 6400, rows: 100 });
         assert_eq!(estimate.rows_between_looks(MIB), 256);
-        assert_eq!(SizeEstimate::of_inputs(100, 1, 1).rows_between_looks(64), 1);
-        assert!(SizeEstimate::of_inputs(0, 0, 1).rows_between_looks(MIB) > 1_000_000);
+        estimate.closed(Volume { bytes: 3200, rows: 100 });
+        assert_eq!(estimate.rows_between_looks(MIB), 512);
+        assert_eq!(SizeEstimate::of_inputs(Volume { bytes: 100, rows: 1 }).rows_between_looks(64), 1);
+        assert!(SizeEstimate::of_inputs(Volume::default()).rows_between_looks(MIB) > 1_000_000);
     }
 }

@@ -11,7 +11,6 @@ use firn_table::files::{DataFileReader, FileFormat, NewFile};
 use firn_table::layout::LiveFile;
 use firn_table::storage::Stores;
 use futures::StreamExt;
-use iceberg::spec::{NestedFieldRef, Schema, Type};
 use iceberg::table::Table;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -19,7 +18,7 @@ use uuid::Uuid;
 use crate::observe::{Event, Observer};
 use crate::plan::output_partition;
 use crate::rewrite::Verify;
-use crate::rewrite::estimate::SizeEstimate;
+use crate::rewrite::estimate::Volume;
 use crate::rewrite::output::{GroupWriter, OutputPlace, remove_files};
 use crate::rewrite::source::{GroupSource, from_datafusion};
 use crate::rewrite::summary::Summary;
@@ -141,10 +140,10 @@ impl Rewriter {
             spec,
             name_prefix: format!("compact-{}-{}", context.run_id, task.id),
         };
-        let estimate = SizeEstimate::of_inputs(task.bytes(), task.rows(), leaf_columns(self.format.schema()));
+        let inputs = Volume { bytes: task.bytes(), rows: task.rows() };
         let pool = context.session.runtime_env().memory_pool.clone();
         let memory = MemoryConsumer::new("group writer").register(&pool);
-        Ok(GroupWriter::new(place, context.sizes, estimate, task.rows(), memory))
+        Ok(GroupWriter::new(place, context.sizes, inputs, memory))
     }
 
     /// Copies all rows; `false` where the run was stopped.
@@ -162,7 +161,7 @@ impl Rewriter {
             }
             let batch = batch.map_err(from_datafusion)?;
             let count = batch.num_rows() as u64;
-            writer.write(batch).await?;
+            writer.write(&batch).await?;
             self.context.observer.observe(&progress.advance(count, writer.written_bytes()));
         }
         Ok(true)
@@ -245,19 +244,4 @@ impl Progress {
 fn batch_rows(bytes: u64, rows: u64) -> usize {
     let row_bytes = (bytes / rows.max(1)).max(1);
     usize::try_from((BATCH_BYTES / row_bytes).clamp(16, BATCH_ROWS)).unwrap_or(1)
-}
-
-/// Columns that a Parquet file of this schema has.
-fn leaf_columns(schema: &Schema) -> usize {
-    let of_fields = |fields: &[NestedFieldRef]| fields.iter().map(|field| leaves(&field.field_type)).sum();
-    of_fields(schema.as_struct().fields())
-}
-
-fn leaves(r#type: &Type) -> usize {
-    match r#type {
-        Type::Primitive(_) => 1,
-        Type::Struct(fields) => fields.fields().iter().map(|field| leaves(&field.field_type)).sum(),
-        Type::List(list) => leaves(&list.element_field.field_type),
-        Type::Map(map) => leaves(&map.key_field.field_type) + leaves(&map.value_field.field_type),
-    }
 }

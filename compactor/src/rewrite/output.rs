@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::execution::memory_pool::MemoryReservation;
 use firn_policies::Sizes;
-use firn_table::files::{DataFileWriter, FileEncoder, FileFormat, FileTarget, NewFile, data_file_location};
+use firn_table::files::{DataFileWriter, FileFormat, FileTarget, NewFile, data_file_location};
 use firn_table::storage::Stores;
 use futures::StreamExt;
 use futures::stream;
@@ -15,12 +15,8 @@ use object_store::ObjectStoreExt;
 use tracing::warn;
 
 use crate::Result;
-use crate::rewrite::estimate::SizeEstimate;
+use crate::rewrite::estimate::{SizeEstimate, Volume};
 use crate::rewrite::source::from_datafusion;
-
-/// What is encoded apart to learn the bytes of a row.
-const SAMPLE_ROWS: usize = 16_384;
-const SAMPLE_BYTES: usize = 8 << 20;
 
 /// Where a group's files go.
 #[derive(Debug, Clone)]
@@ -43,8 +39,6 @@ pub(super) struct GroupWriter {
     memory: MemoryReservation,
     /// Rows that are still to be written.
     rest_rows: u64,
-    /// The first rows, until there are enough for a sample.
-    sample: Option<Vec<RecordBatch>>,
     open: Option<OpenFile>,
     closed: Vec<NewFile>,
     /// Every location that was opened, also those whose upload failed half way.
@@ -58,23 +52,14 @@ struct OpenFile {
 }
 
 impl GroupWriter {
-    /// A writer for `rows` rows in inputs of `bytes` bytes.
-    pub(super) fn new(
-        place: OutputPlace,
-        sizes: Sizes,
-        estimate: SizeEstimate,
-        rows: u64,
-        memory: MemoryReservation,
-    ) -> Self {
-        // Where all of it fits one file by far, there is nothing to estimate.
-        let sample = (estimate.bytes(rows) > sizes.target_bytes / 2).then(Vec::new);
+    /// A writer for the rows of these inputs.
+    pub(super) fn new(place: OutputPlace, sizes: Sizes, inputs: Volume, memory: MemoryReservation) -> Self {
         Self {
             place,
             sizes,
-            estimate,
+            estimate: SizeEstimate::of_inputs(inputs),
             memory,
-            rest_rows: rows,
-            sample,
+            rest_rows: inputs.rows,
             open: None,
             closed: Vec::new(),
             locations: Vec::new(),
@@ -82,22 +67,27 @@ impl GroupWriter {
     }
 
     /// Takes rows of the format's Arrow schema.
-    pub(super) async fn write(&mut self, batch: RecordBatch) -> Result<()> {
-        let Some(sample) = &mut self.sample else { return self.write_rows(&batch).await };
-        sample.push(batch);
-        let rows: usize = sample.iter().map(RecordBatch::num_rows).sum();
-        let bytes: usize = sample.iter().map(RecordBatch::get_array_memory_size).sum();
-        if rows >= SAMPLE_ROWS || bytes >= SAMPLE_BYTES { self.end_sample().await } else { Ok(()) }
+    pub(super) async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            if self.estimate.is_full(&self.sizes, self.open_volume(), self.rest_rows) {
+                self.close_open().await?;
+            }
+            let look = self.estimate.rows_between_looks(self.sizes.target_bytes);
+            let rows = look.min(batch.num_rows() - offset);
+            self.write_slice(&batch.slice(offset, rows)).await?;
+            offset += rows;
+        }
+        Ok(())
     }
 
     /// Bytes of closed files and, estimated, of the open one.
     pub(super) fn written_bytes(&self) -> u64 {
-        self.closed.iter().map(|file| file.file.file_size_in_bytes()).sum::<u64>() + self.open_bytes()
+        self.closed.iter().map(|file| file.file.file_size_in_bytes()).sum::<u64>() + self.open_volume().bytes
     }
 
     /// Closes the last file and returns all of them.
     pub(super) async fn finish(&mut self) -> Result<Vec<NewFile>> {
-        self.end_sample().await?;
         self.close_open().await?;
         Ok(self.closed.clone())
     }
@@ -108,37 +98,6 @@ impl GroupWriter {
             open.writer.abort().await;
         }
         remove_files(&self.place.stores, &self.locations).await;
-    }
-
-    /// Encodes the sample apart, then writes it like all other rows.
-    async fn end_sample(&mut self) -> Result<()> {
-        let Some(sample) = self.sample.take() else { return Ok(()) };
-        let mut encoder = FileEncoder::new(&self.place.format);
-        for batch in &sample {
-            encoder.write(batch)?;
-        }
-        if let Some(encoded) = encoder.finish()? {
-            let rows = sample.iter().map(|batch| batch.num_rows() as u64).sum();
-            self.estimate.sampled(encoded.bytes().len() as u64, rows);
-        }
-        for batch in &sample {
-            self.write_rows(batch).await?;
-        }
-        Ok(())
-    }
-
-    async fn write_rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        let mut offset = 0;
-        while offset < batch.num_rows() {
-            if self.open.is_some() && self.estimate.is_full(&self.sizes, self.open_bytes(), self.rest_rows) {
-                self.close_open().await?;
-            }
-            let look = self.estimate.rows_between_looks(self.sizes.target_bytes);
-            let rows = look.min(batch.num_rows() - offset);
-            self.write_slice(&batch.slice(offset, rows)).await?;
-            offset += rows;
-        }
-        Ok(())
     }
 
     async fn write_slice(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -173,17 +132,17 @@ impl GroupWriter {
     async fn close_open(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if let Some(file) = open.writer.close().await? {
-            self.estimate.closed(file.file.file_size_in_bytes(), open.rows);
+            self.estimate.closed(Volume { bytes: file.file.file_size_in_bytes(), rows: open.rows });
             self.closed.push(file);
         }
         self.memory.free();
         Ok(())
     }
 
-    fn open_bytes(&self) -> u64 {
-        self.open
-            .as_ref()
-            .map_or(0, |open| self.estimate.file_bytes(open.rows, open.writer.estimated_bytes()))
+    /// The open file, as large as its writer believes it to be.
+    fn open_volume(&self) -> Volume {
+        let volume = |open: &OpenFile| Volume { bytes: open.writer.estimated_bytes(), rows: open.rows };
+        self.open.as_ref().map_or_else(Volume::default, volume)
     }
 }
 

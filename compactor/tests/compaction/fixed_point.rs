@@ -27,10 +27,10 @@ async fn compact_random_layout(seed: u64) {
         )
         .await;
     for append in 0..random.random_range(2..20) {
-        let rows = if random.random_range(0..6) == 0 { 4000 } else { random.random_range(1..800) };
+        let rows = if random.random_range(0..6) == 0 { 12_000 } else { random.random_range(1..3000) };
         table.append_random(rows, append + 1).await;
     }
-    let target = random.random_range(50_000_u64..400_000);
+    let target = random.random_range(200_000_u64..800_000);
     let target = target.to_string();
     let min_input_files = random.random_range(2..7).to_string();
     let options = [("target-file-size-bytes", &*target), ("min-input-files", &*min_input_files)];
