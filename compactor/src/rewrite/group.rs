@@ -24,9 +24,8 @@ use crate::rewrite::source::{GroupSource, from_datafusion};
 use crate::rewrite::summary::Summary;
 use crate::{Error, ErrorKind, Result};
 
-/// Rows and encoded bytes of a batch, at most.
-const BATCH_ROWS: u64 = 8192;
-const BATCH_BYTES: u64 = 2 << 20;
+/// Rows of a batch that is read back.
+const VERIFY_BATCH_ROWS: usize = 1024;
 
 /// What all groups of a run share.
 pub(crate) struct RewriterContext {
@@ -37,6 +36,8 @@ pub(crate) struct RewriterContext {
     pub(crate) session: SessionContext,
     pub(crate) sizes: Sizes,
     pub(crate) verify: Verify,
+    /// Memory that the batches of one group may take between its reader and its writer.
+    pub(crate) batch_memory_bytes: usize,
     /// Part of the names of outputs.
     pub(crate) run_id: Uuid,
     pub(crate) observer: Arc<dyn Observer>,
@@ -176,7 +177,7 @@ impl Rewriter {
         let source = GroupSource {
             reader: self.reader.clone(),
             files: task.files.clone(),
-            batch_rows: batch_rows(task.bytes(), task.rows()),
+            memory_bytes: self.context.batch_memory_bytes,
             summary: summary.clone(),
         };
         let rows =
@@ -196,9 +197,8 @@ impl Rewriter {
             return Ok(());
         }
         let mut read_back = Summary::new(Verify::Full);
-        let batch_rows = batch_rows(task.bytes(), task.rows());
         for output in outputs {
-            let mut batches = self.reader.read(&output.file, output.spec_id, batch_rows).await?;
+            let mut batches = self.reader.read(&output.file, output.spec_id, VERIFY_BATCH_ROWS).await?;
             while let Some(batch) = batches.next().await {
                 read_back.update(&batch?)?;
             }
@@ -238,10 +238,4 @@ impl Progress {
         self.bytes_written = self.bytes_written.max(bytes_written);
         event
     }
-}
-
-/// Rows of a batch: fewer where rows are wide.
-fn batch_rows(bytes: u64, rows: u64) -> usize {
-    let row_bytes = (bytes / rows.max(1)).max(1);
-    usize::try_from((BATCH_BYTES / row_bytes).clamp(16, BATCH_ROWS)).unwrap_or(1)
 }

@@ -23,13 +23,19 @@ use crate::{Error, ErrorKind, Result};
 
 /// Batches that wait between reader and writer.
 const QUEUED_BATCHES: usize = 2;
+/// Batches in memory: the one in hand, those in the queue, and the one that is written.
+const HELD_BATCHES: usize = QUEUED_BATCHES + 2;
+/// Rows of a batch before the width of a row is known, and at most.
+const FIRST_BATCH_ROWS: usize = 1024;
+const MOST_BATCH_ROWS: usize = 8192;
 
 /// What is read, and how.
 #[derive(Clone)]
 pub(super) struct GroupSource {
     pub(super) reader: DataFileReader,
     pub(super) files: Vec<LiveFile>,
-    pub(super) batch_rows: usize,
+    /// Memory that the batches of the group may take.
+    pub(super) memory_bytes: usize,
     /// Filled while rows are read; complete at the end of the stream.
     pub(super) summary: Arc<Mutex<Summary>>,
 }
@@ -73,13 +79,14 @@ impl GroupSource {
         memory: &MemoryReservation,
         rows: &Sender<Result<RecordBatch, DataFusionError>>,
     ) -> Result<()> {
+        let mut batch_rows = FIRST_BATCH_ROWS;
         for input in &self.files {
-            let mut batches = self.reader.read(&input.file, input.spec_id, self.batch_rows).await?;
+            let mut batches = self.reader.read(&input.file, input.spec_id, batch_rows).await?;
             while let Some(batch) = batches.next().await {
                 let batch = batch?;
-                // The one in hand, those in the queue, and the one that is written.
-                let held = batch.get_array_memory_size() * (QUEUED_BATCHES + 2);
-                memory.try_resize(held).map_err(from_datafusion)?;
+                let batch_bytes = batch.get_array_memory_size();
+                memory.try_resize(batch_bytes * HELD_BATCHES).map_err(from_datafusion)?;
+                batch_rows = next_batch_rows(&batch, self.memory_bytes / HELD_BATCHES);
                 self.summary.lock().unwrap_or_else(PoisonError::into_inner).update(&batch)?;
                 if rows.send(Ok(batch)).await.is_err() {
                     return Ok(());
@@ -88,6 +95,12 @@ impl GroupSource {
         }
         Ok(())
     }
+}
+
+/// Rows that fit so many bytes, if they are as wide as those of a batch.
+pub(super) fn next_batch_rows(batch: &RecordBatch, bytes: usize) -> usize {
+    let row_bytes = batch.get_array_memory_size() / batch.num_rows().max(1);
+    (bytes / row_bytes.max(1)).clamp(1, MOST_BATCH_ROWS)
 }
 
 /// Keeps the kind of an error of ours that passed through DataFusion.

@@ -23,9 +23,10 @@ use crate::run::{CompactOptions, Resources, RunReport};
 use crate::session::internal;
 use crate::{Error, ErrorKind, Result};
 
-/// What one group holds at least: batches between reader and writer, and the buffers of an upload.
-const GROUP_FLOOR_BYTES: u64 = 48 << 20;
-/// What a row group takes until it is written (`write.parquet.row-group-size-bytes`), where the table does not say.
+/// What the batches of one group take between its reader and its writer, at most.
+const BATCH_MEMORY_BYTES: u64 = 64 << 20;
+/// The row groups that are read and written, at most (`write.parquet.row-group-size-bytes`): two that are fetched,
+/// and one that is held encoded until it is written, with as much again for dictionaries and open pages.
 const ROW_GROUP_BYTES: u64 = 128 << 20;
 
 /// The caller's side of a run.
@@ -68,17 +69,18 @@ pub(crate) async fn run_prepared(run: Run<'_>, table: Table, prepared: Prepared)
     // caller's token stops.
     let stop = run.stop.child_token();
     let _ends_tasks = stop.clone().drop_guard();
+    let slots = concurrent_groups(&plan, &run.options.resources);
     let rewriter = Rewriter::new(RewriterContext {
         table,
         stores: run.handle.stores().clone(),
         session: session(&run.options.resources)?,
         sizes: plan.options.sizes,
         verify: run.options.verify,
+        batch_memory_bytes: batch_memory_bytes(&run.options.resources, slots),
         run_id,
         observer: run.observer.clone(),
         stop: stop.clone(),
     })?;
-    let slots = concurrent_groups(&plan, &run.options.resources);
     let mut tasks = JoinSet::new();
     spawn_groups(&mut tasks, &plan, inputs, Workers { rewriter: Arc::new(rewriter), slots }, &mut commits);
     let ended = collect(&mut tasks, &plan, &mut commits).await;
@@ -184,10 +186,20 @@ fn groups_per_commit(plan: &Plan) -> usize {
 
 /// Groups at a time: bounded by the option, the cores, and the memory that the largest of them needs.
 fn concurrent_groups(plan: &Plan, resources: &Resources) -> usize {
-    let largest = plan.groups.iter().map(|group| group.bytes).max().unwrap_or(0);
-    // Until it is written, a row group is held encoded, with dictionaries and pages not yet compressed beside it.
-    let need = largest.min(ROW_GROUP_BYTES).saturating_mul(2).saturating_add(GROUP_FLOOR_BYTES);
-    let fitting = resources.memory_bytes as u64 / need;
+    let largest_group = plan.groups.iter().map(|group| group.bytes).max().unwrap_or(0);
+    let files = plan.groups.iter().flat_map(|group| &group.files);
+    let largest_file = files.map(|file| file.bytes).max().unwrap_or(0);
+    let row_groups = 2 * largest_group.min(ROW_GROUP_BYTES) + 2 * largest_file.min(ROW_GROUP_BYTES);
+    let fitting = resources.memory_bytes as u64 / (row_groups + BATCH_MEMORY_BYTES);
     let wanted = plan.options.max_concurrent_groups.min(resources.cores as u64);
     usize::try_from(wanted.min(fitting).max(1)).unwrap_or(1)
 }
+
+/// A fourth of a group's share of the memory: the rest is for the row groups that are read and written.
+fn batch_memory_bytes(resources: &Resources, slots: usize) -> usize {
+    let most = usize::try_from(BATCH_MEMORY_BYTES).unwrap_or(usize::MAX);
+    (resources.memory_bytes / slots / 4).min(most)
+}
+
+#[cfg(test)]
+mod tests;
