@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
 
+use crate::Result;
 use crate::expire::refs;
 
 /// What a commit would make of a head.
@@ -35,9 +36,6 @@ pub(super) fn apply(
     if requirements.iter().any(|requirement| requirement.check(Some(head)).is_err()) {
         return Err(Refusal::Requirement);
     }
-    if drops_a_ref(head, &updates)? {
-        return Err(Refusal::Requirement);
-    }
     let mut builder = head.clone().into_builder(Some(location.to_owned()));
     for update in updates {
         builder = update.apply(builder).map_err(Refusal::Update)?;
@@ -55,8 +53,9 @@ pub(super) fn apply(
 }
 
 /// Whether a snapshot that the updates remove is the head of a ref that they neither remove nor move: the builder
-/// would drop that ref in silence. Someone made or moved the ref after the removal was decided.
-fn drops_a_ref(head: &TableMetadata, updates: &[TableUpdate]) -> Result<bool, Refusal> {
+/// would drop that ref in silence. Where `head` is not what the removal was decided on, someone made or moved the ref
+/// since. Costs as much as serialising the head if the updates remove snapshots.
+pub(super) fn drops_a_ref(head: &TableMetadata, updates: &[TableUpdate]) -> Result<bool> {
     let mut removed: HashSet<i64> = HashSet::new();
     let mut handled: HashSet<&String> = HashSet::new();
     for update in updates {
@@ -71,7 +70,7 @@ fn drops_a_ref(head: &TableMetadata, updates: &[TableUpdate]) -> Result<bool, Re
     if removed.is_empty() {
         return Ok(false);
     }
-    let refs = refs(head).map_err(|error| Refusal::Update(error.into()))?;
+    let refs = refs(head)?;
     Ok(refs
         .iter()
         .any(|(name, reference)| removed.contains(&reference.snapshot_id) && !handled.contains(name)))

@@ -9,7 +9,6 @@ use iceberg::spec::{
     DataFileFormat, FormatVersion, ManifestContentType, ManifestFile, SnapshotRef, TableMetadata,
 };
 
-use super::refs;
 use crate::manifest::{Entry, read_entries, read_list_at};
 use crate::storage::normalize;
 use crate::{ErrorKind, Result};
@@ -31,6 +30,8 @@ pub(super) struct Unreachable {
 pub(super) struct Removal<'a> {
     pub(super) before: &'a TableMetadata,
     pub(super) after: &'a TableMetadata,
+    /// The heads of the refs before it.
+    pub(super) heads: &'a BTreeMap<String, i64>,
 }
 
 /// The manifests of one snapshot, by path.
@@ -51,7 +52,7 @@ struct Candidate {
 pub(super) async fn unreachable(file_io: &FileIO, removal: Removal<'_>) -> Result<Unreachable> {
     let version = removal.after.format_version();
     let removed = removal.removed();
-    let border = removal.border(&removed)?;
+    let border = removal.border(&removed);
     let removed_lists = read_lists(file_io, &removed, version, Gone::Skipped).await?;
     let border_lists = read_lists(file_io, &border, version, Gone::Fails).await?;
 
@@ -89,8 +90,8 @@ impl Removal<'_> {
     }
 
     /// The kept snapshots through which anything shared with a removed one is shared.
-    fn border(&self, removed: &[SnapshotRef]) -> Result<Vec<SnapshotRef>> {
-        let heads: HashSet<i64> = refs(self.after)?.values().map(|reference| reference.snapshot_id).collect();
+    fn border(&self, removed: &[SnapshotRef]) -> Vec<SnapshotRef> {
+        let heads: HashSet<i64> = self.heads.values().copied().collect();
         let parents: HashSet<i64> =
             removed.iter().filter_map(|snapshot| snapshot.parent_snapshot_id()).collect();
         let gone = |id: i64| self.before.snapshot_by_id(id).is_none();
@@ -104,7 +105,7 @@ impl Removal<'_> {
                 || parent.is_none_or(|parent| self.after.snapshot_by_id(parent).is_none())
                 || youngest_below_a_gap.is_some_and(|youngest| snapshot.sequence_number() <= youngest)
         };
-        Ok(self.after.snapshots().filter(on_border).cloned().collect())
+        self.after.snapshots().filter(on_border).cloned().collect()
     }
 
     /// What `files` says of the removed snapshots and of no kept one.

@@ -22,20 +22,21 @@ impl TableHandle {
                 return self.preview(table.metadata(), options, now_ms).await;
             }
         }
+        let mut decided = None;
         let submitted = self
             .submit(|base| {
-                let expiry = decide_expiry(base.metadata(), options, now_ms)?;
-                Ok(expiry.map(|expiry| MetadataChange {
-                    requirements: expiry.requirements(),
-                    updates: expiry.updates(),
-                }))
+                let Some(expiry) = decide_expiry(base.metadata(), options, now_ms)? else { return Ok(None) };
+                let change =
+                    MetadataChange { requirements: expiry.requirements(), updates: expiry.updates() };
+                decided = Some(expiry);
+                Ok(Some(change))
             })
             .await?;
-        let Submitted::Committed { base, table } = submitted else { return Ok(ExpireReport::default()) };
-        let Some(expiry) = decide_expiry(base.metadata(), options, now_ms)? else {
+        // What was decided last was decided on the base of the last request.
+        let (Submitted::Committed { base, table }, Some(expiry)) = (submitted, decided) else {
             return Ok(ExpireReport::default());
         };
-        let removal = Removal { before: base.metadata(), after: table.metadata() };
+        let removal = Removal { before: base.metadata(), after: table.metadata(), heads: &expiry.heads };
         Ok(match unreachable(table.file_io(), removal).await {
             Ok(unreachable) => self.delete(expiry, unreachable).await,
             Err(error) => {
@@ -66,7 +67,8 @@ impl TableHandle {
             builder = update.apply(builder)?;
         }
         let after = builder.build()?.metadata;
-        let found = unreachable(self.table().file_io(), Removal { before: metadata, after: &after }).await?;
+        let removal = Removal { before: metadata, after: &after, heads: &expiry.heads };
+        let found = unreachable(self.table().file_io(), removal).await?;
         Ok(report(expiry, found))
     }
 

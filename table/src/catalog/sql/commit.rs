@@ -7,7 +7,7 @@ use iceberg::spec::TableMetadata;
 use iceberg::table::Table;
 use iceberg::{Catalog, TableCommit, TableIdent, TableRequirement, TableUpdate};
 
-use super::super::update::{Refusal, apply};
+use super::super::update::{Refusal, apply, drops_a_ref};
 use super::super::{CommitOutcome, metadata_file};
 use super::failure::Failure;
 use super::{Head, SqlCatalog};
@@ -32,12 +32,16 @@ impl SqlCatalog {
             Ok(head) => head,
             Err(outcome) => return outcome,
         };
+        let moved = base.metadata_location() != Some(&head.location);
+        match moved.then(|| drops_a_ref(&head.metadata, &updates)).transpose() {
+            Ok(Some(true)) => return CommitOutcome::Conflict,
+            Ok(Some(false) | None) => {}
+            Err(error) => return CommitOutcome::Rejected(error),
+        }
         let applied = match apply(&head.metadata, &head.location, requirements, updates) {
             Ok(applied) => applied,
             Err(Refusal::Requirement) => return CommitOutcome::Conflict,
-            Err(Refusal::Update(_)) if base.metadata_location() != Some(&head.location) => {
-                return CommitOutcome::Conflict;
-            }
+            Err(Refusal::Update(_)) if moved => return CommitOutcome::Conflict,
             Err(Refusal::Update(error)) => {
                 return CommitOutcome::Rejected(
                     Error::from(error).context("the updates make no valid table"),

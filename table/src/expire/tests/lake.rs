@@ -202,7 +202,7 @@ impl Lake {
     pub(super) async fn expire(&mut self, expiry: &Expiry) -> Unreachable {
         let before = self.metadata.clone();
         self.update(expiry.updates());
-        let removal = Removal { before: &before, after: &self.metadata };
+        let removal = Removal { before: &before, after: &self.metadata, heads: &expiry.heads };
         let gone = unreachable(&self.io, removal).await.unwrap();
         let all = [&gone.data_files, &gone.manifests, &gone.manifest_lists, &gone.statistics_files];
         let all: Vec<String> = all.into_iter().flatten().cloned().collect();
