@@ -1,9 +1,16 @@
 //! A conformance kit that every kind of store passes, and the arithmetic of locations.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use futures::StreamExt;
+use iceberg::io::FileIO;
+use object_store::ObjectStore;
+
 use super::*;
+use crate::{Error, ErrorKind};
 
 /// Keys that a store must carry literally: percent signs, spaces, `=`, unicode and what URLs treat specially.
 const KEYS: [&str; 12] = [
