@@ -85,7 +85,7 @@ pub(crate) fn human(report: &Report) -> String {
     let _ = writeln!(out, "latency, produce to visible: {}", latency_text(&report.latency_ms));
     let _ = writeln!(
         out,
-        "{} commits of the writer, {} compactions beside it",
+        "commits of the writer: {}; compactions beside it: {}",
         units::format_count(report.commits),
         units::format_count(report.compactions),
     );
