@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! batches → PartitionRouter → FileEncoder → EncodedFile → upload → NewFile → (commit)
-//! DataFile → read_data_file → batches of the current schema → Checksum
+//! DataFile → DataFileReader → batches of the current schema → Checksum
 //! ```
 //!
 //! - **Types.** Batches have the Arrow form that `iceberg` gives a schema, with the field id in each field's
