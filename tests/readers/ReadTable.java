@@ -121,7 +121,13 @@ public class ReadTable {
   private static Expression expression(JsonNode filter) {
     String column = filter.get("column").asText();
     JsonNode value = filter.get("value");
-    return switch (filter.get("op").asText()) {
+    Expression comparison = comparison(column, filter.get("op").asText(), value);
+    // The generic reader's comparisons take a null for less than everything; SQL's take it for unknown.
+    return value == null || value.isNull() ? comparison : Expressions.and(Expressions.notNull(column), comparison);
+  }
+
+  private static Expression comparison(String column, String op, JsonNode value) {
+    return switch (op) {
       case "is_null" -> Expressions.isNull(column);
       case "not_null" -> Expressions.notNull(column);
       case "eq" -> Expressions.equal(column, literal(value));
@@ -129,7 +135,7 @@ public class ReadTable {
       case "lteq" -> Expressions.lessThanOrEqual(column, literal(value));
       case "gt" -> Expressions.greaterThan(column, literal(value));
       case "gteq" -> Expressions.greaterThanOrEqual(column, literal(value));
-      default -> throw new IllegalArgumentException("no such comparison: " + filter);
+      default -> throw new IllegalArgumentException("no such comparison: " + op);
     };
   }
 

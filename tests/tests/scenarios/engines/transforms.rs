@@ -94,7 +94,13 @@ fn number_cases() -> Vec<Case> {
     let null = || Filter::is_null("n", rows_where(|row| row.n.is_none()));
     let id = |id: i64| Filter::new("id", "eq", id, 1);
     let decimal = |n: i64| Filter::new("m", "eq", format!("{n}.50"), rows_where(|row| row.n == Some(n)));
-    let uuid = |n: i64| Filter::new("u", "eq", format!("f79c3e09-677c-4bbd-a479-{:012}", n + 1_000), 1);
+    // DuckDB hashes UUIDs otherwise than the specification, and finds nothing.
+    let uuid = |n: i64| {
+        Filter::new("u", "eq", format!("f79c3e09-677c-4bbd-a479-{:012}", n + 1_000), 1)
+            .not_asked_of(Engine::DuckDb)
+    };
+    // DuckDB fails where truncated decimals are negative.
+    let truncated = |n: i64| decimal(n).not_asked_of(Engine::DuckDb);
     vec![
         case("identity-int", "n", vec![below(-20), equal(-1), equal(0), null()]),
         case("identity-boolean", "ok", vec![Filter::is_null("ok", rows_where(|row| row.n.is_none()))]),
@@ -108,7 +114,7 @@ fn number_cases() -> Vec<Case> {
             vec![Filter::is_null("bin", rows_where(|row| row.n.is_none()))],
         ),
         case("truncate-int", "truncate(10, n)", vec![below(-20), equal(-1), equal(-10), equal(9), null()]),
-        case("truncate-decimal", "truncate(500, m)", vec![decimal(-9), decimal(22)]),
+        case("truncate-decimal", "truncate(500, m)", vec![truncated(-9), truncated(22)]),
         case(
             "truncate-binary",
             "truncate(3, bin)",
