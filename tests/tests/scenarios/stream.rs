@@ -61,12 +61,18 @@ impl Stream {
         let mut arguments = vec!["write", TABLE, "--brokers", self.cluster.bootstrap_servers()];
         arguments.extend(["--topic", &self.topic, "--create", "--schema", &self.schema, "--kafka-columns"]);
         arguments.extend(["--set", "decode.kafka-columns=on"]);
-        // A member that was killed is forgotten soon, so that the next one need not wait for it.
-        arguments.extend(["--kafka-property", "session.timeout.ms=3000,heartbeat.interval.ms=500"]);
+        // A group of the test's own; a member that was killed is forgotten soon, so that the next need not wait.
+        let kafka = format!("group.id={},session.timeout.ms=3000,heartbeat.interval.ms=500", self.group());
+        arguments.extend(["--kafka-property", &kafka]);
         arguments.extend_from_slice(options);
         let mut command = self.warehouse.firn(&arguments)?;
         command.env("FIRN__WRITE__FLUSH_AGE", "200ms");
         Ok(command)
+    }
+
+    /// The consumer group of the writers.
+    pub(crate) fn group(&self) -> &str {
+        &self.topic
     }
 
     /// Runs a writer until it has committed what is in the topic now, or has stopped for another reason.
@@ -79,6 +85,14 @@ impl Stream {
     /// Starts a writer that goes on until it is stopped; what it says goes to the file `log`.
     pub(crate) fn writer(&self, options: &[&str], log: &str) -> Result<Running> {
         Running::start(self.command(options)?, &self.warehouse.folder().join(log))
+    }
+
+    /// Starts a writer and waits until it says so: from then on it stops in good order when it is asked to.
+    pub(crate) async fn started_writer(&self, options: &[&str], log: &str) -> Result<Running> {
+        let writer = self.writer(options, log)?;
+        let says = || async { Ok(writer.said()?.contains("started").then_some(())) };
+        scratch::eventually("the writer to start", LIMIT, says).await?;
+        Ok(writer)
     }
 
     /// The table's cursors by partition: the next offset that is not yet in it. Empty before the first commit.

@@ -1,5 +1,6 @@
 //! Kills at random moments.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use firn_tests::checks::After;
 use firn_tests::kafka::KafkaCluster;
 use firn_tests::process::Running;
 use firn_tests::{rows, scratch};
+use iceberg::spec::Operation;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -58,15 +60,27 @@ async fn compact_until(stream: &Stream, stop: &AtomicBool, seed: u64) -> Result<
 async fn kill_writers(stream: &Stream, seed: u64) -> Result<()> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for number in 0..KILLS {
-        let options = ["--kafka-property", "group.instance.id=one"];
-        let options = if random.random() { &options[..] } else { &[] };
+        let options = ["--flush-age", "50ms", "--kafka-property", "group.instance.id=one"];
+        let options = if random.random() { &options[..] } else { &options[..2] };
         let mut writer: Running = stream.writer(options, &format!("writer-{number}.log"))?;
-        tokio::time::sleep(Duration::from_millis(random.random_range(200..3_000))).await;
+        tokio::time::sleep(Duration::from_millis(random.random_range(300..4_000))).await;
         let ended = writer.ended()?;
         ensure!(ended.is_none(), "writer {number} stopped by itself: {}", writer.said()?);
         writer.kill()?;
     }
     Ok(())
+}
+
+/// Processes that have commits in the table.
+async fn writers_that_committed(stream: &Stream) -> Result<usize> {
+    let (table, _) = stream.warehouse.table(TABLE).await?;
+    let snapshots = table.metadata().snapshots();
+    let appends = snapshots.filter(|snapshot| snapshot.summary().operation == Operation::Append);
+    let commit_ids =
+        appends.filter_map(|snapshot| snapshot.summary().additional_properties.get("firn.commit-id"));
+    // A commit id is the process's own UUID and a number.
+    let processes: BTreeSet<&str> = commit_ids.filter_map(|id| Some(id.rsplit_once('-')?.0)).collect();
+    Ok(processes.len())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,7 +105,12 @@ async fn a_writer_killed_thirty_times_beside_a_compactor_writes_each_message_onc
     let (compactions, killed_compactions) = compacted.with_context(|| format!("seed {seed}"))?;
 
     stream.write(&[]).await?.success()?;
-    println!("{produced} events, {compactions} compactions, {killed_compactions} of them killed");
+    let writers = writers_that_committed(&stream).await?;
+    println!(
+        "{produced} events; {writers} of {KILLS} writers committed before they were killed; {compactions} compactions, \
+         {killed_compactions} more were killed"
+    );
+    ensure!(writers > KILLS / 4, "seed {seed}: too few writers came as far as a commit to show anything");
     stream.holds(0..produced, After::Fault).await.with_context(|| format!("seed {seed}"))?;
     stream.holds_each_offset_once().await.with_context(|| format!("seed {seed}"))?;
     let verified = stream.warehouse.run(&["verify", TABLE])?;

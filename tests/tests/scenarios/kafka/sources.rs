@@ -128,7 +128,7 @@ async fn a_consumer_group_that_is_reset_moves_nothing() -> Result<()> {
     stream.write(&[]).await?.success()?;
     for offset in [0, 123, 500] {
         let group = BTreeMap::from([(0, offset), (1, 500 - offset)]);
-        stream.cluster.reset_group("firn-firn", &stream.topic, &group)?;
+        stream.cluster.reset_group(stream.group(), &stream.topic, &group)?;
         let more = u64::try_from(offset)?;
         stream.produce(1_000 + more..1_000 + more + 10)?;
         stream.write(&[]).await?.success()?;

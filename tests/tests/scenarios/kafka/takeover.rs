@@ -80,7 +80,8 @@ async fn of_two_deployments_under_one_name_one_stops_and_names_both_commits() ->
 async fn a_rolling_restart_of_two_processes_loses_and_doubles_nothing() -> Result<()> {
     let stream = Stream::new("rolling", 6).await?;
     let mut produced = 0;
-    let mut writers = [Some(stream.writer(&[], "a-0.log")?), Some(stream.writer(&[], "b-0.log")?)];
+    let (a, b) = (stream.started_writer(&[], "a-0.log").await?, stream.started_writer(&[], "b-0.log").await?);
+    let mut writers = [Some(a), Some(b)];
     for round in 1..=8 {
         for _ in 0..10 {
             stream.produce(produced..produced + 300)?;
@@ -92,7 +93,7 @@ async fn a_rolling_restart_of_two_processes_loses_and_doubles_nothing() -> Resul
             writer.stop(LIMIT).await?;
         }
         let name = if at == 0 { "a" } else { "b" };
-        writers[at] = Some(stream.writer(&[], &format!("{name}-{round}.log"))?);
+        writers[at] = Some(stream.started_writer(&[], &format!("{name}-{round}.log")).await?);
     }
     stream.wait_for_offsets(i64::try_from(produced)?).await?;
     for writer in writers.into_iter().flatten() {

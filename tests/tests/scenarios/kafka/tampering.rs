@@ -105,11 +105,11 @@ async fn a_table_that_is_dropped_stops_the_running_writer() -> Result<()> {
     let writer = stream.writer(&[], "writer.log")?;
     stream.produce(300..310)?;
     stream.wait_for_offsets(310).await?;
-    let committed = stream.cluster.committed("firn-firn", &stream.topic, 0)?;
+    let committed = stream.cluster.committed(stream.group(), &stream.topic, 0)?;
     tables::drop_table(&stream.warehouse, TABLE).await?;
     stream.produce(310..320)?;
     said(&writer.wait(LIMIT).await?, 3, &["db.events"]);
-    let after = stream.cluster.committed("firn-firn", &stream.topic, 0)?;
+    let after = stream.cluster.committed(stream.group(), &stream.topic, 0)?;
     assert!(committed <= after && after <= Some(310), "nothing is acknowledged: {committed:?} {after:?}");
     Ok(())
 }
