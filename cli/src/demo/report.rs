@@ -150,8 +150,8 @@ mod tests {
             compactions: 6,
             files_compacted: 305,
             query: "select 1",
-            directory: "/tmp/a b".to_owned(),
-            catalog: "sqlite:/tmp/a b/catalog.db".to_owned(),
+            directory: "/data/a b".to_owned(),
+            catalog: "sqlite:/data/a b/catalog.db".to_owned(),
             table: "demo.events".to_owned(),
         }
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn commands_can_be_pasted() {
         for command in commands(&report()) {
-            assert!(command.contains("demo.events --catalog 'sqlite:/tmp/a b/catalog.db'"), "{command}");
+            assert!(command.contains("demo.events --catalog 'sqlite:/data/a b/catalog.db'"), "{command}");
         }
         assert_eq!(shell_word("a'b"), r"'a'\''b'");
         assert_eq!(shell_word("/usr/bin/firn"), "/usr/bin/firn");

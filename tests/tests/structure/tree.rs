@@ -32,10 +32,11 @@ pub(crate) fn source_files() -> Result<Vec<SourceFile>> {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if matches!(name, "target" | ".git" | "__pycache__") {
+                continue;
+            }
             if path.is_dir() {
-                if !matches!(name, "target" | ".git" | "__pycache__") {
-                    folders.push(path);
-                }
+                folders.push(path);
             } else if let (Ok(text), Ok(relative)) = (fs::read_to_string(&path), path.strip_prefix(&root)) {
                 files.push(SourceFile::new(&relative.to_string_lossy().replace('\\', "/"), text));
             }

@@ -2,6 +2,8 @@
 
 mod checks;
 mod commits;
+#[cfg(test)]
+mod expiry;
 mod faults;
 mod fixture;
 mod rewrites;

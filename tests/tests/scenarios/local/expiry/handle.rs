@@ -11,7 +11,7 @@ use firn_tests::faults::{CommitFault, FaultyCatalog, LoadFault, Schedule};
 use iceberg::spec::{SnapshotReference, SnapshotRetention};
 use iceberg::{TableRequirement, TableUpdate};
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 fn plain(catalog: Arc<dyn CommitCatalog>) -> Arc<dyn CommitCatalog> {
     catalog
