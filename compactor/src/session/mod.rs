@@ -51,10 +51,11 @@ pub(crate) fn session_over(tables: &[(&str, RecordBatch)]) -> Result<SessionCont
 
 /// The error for what a user wrote.
 pub(crate) fn configuration(what: String, cause: DataFusionError) -> Error {
-    Error::new(ErrorKind::Configuration, format!("{what}: {}", cause.strip_backtrace())).with_source(cause)
+    // The message is all there is to tell: as a source it would be printed once more at each level.
+    Error::new(ErrorKind::Configuration, format!("{what}: {}", cause.strip_backtrace()))
 }
 
 /// The error for what cannot happen.
 pub(crate) fn internal(cause: DataFusionError) -> Error {
-    Error::new(ErrorKind::Internal, cause.strip_backtrace()).with_source(cause)
+    Error::new(ErrorKind::Internal, cause.strip_backtrace())
 }
