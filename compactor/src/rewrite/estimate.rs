@@ -97,7 +97,7 @@ mod tests {
         // The inputs had a MiB per row, the open file has a tenth of that: the rest fits it.
         assert!(!estimate.is_full(&sizes, volume(101, 1010), 100));
         estimate.closed(volume(1000, 1000));
-        assert!(estimate.is_full(&sizes, volume(101, 1010), 1000));
+        assert!(estimate.is_full(&sizes, volume(120, 1200), 1000));
     }
 
     #[test]

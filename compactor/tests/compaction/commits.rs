@@ -1,10 +1,11 @@
 //! Rewrites that meet other commits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use firn_compactor::{CompactOptions, PlanOptions, Silent, compact, plan, run_plan};
 use firn_table::catalog::CommitOutcome;
-use firn_table::commit::ExpireOptions;
+use firn_table::commit::{CommitLimits, ExpireOptions};
 use futures::FutureExt;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -58,14 +59,20 @@ async fn conflicts_without_end_leave_no_file_behind() {
     let lake = Lake::new().await;
     let table = filled(&lake, 8).await;
     let hooked = HookedCatalog::new(lake.catalog());
-    let through = lake.open_through(hooked.clone()).await;
+    let mut through = lake.open_through(hooked.clone()).await;
+    through.handle = through.handle.with_limits(CommitLimits {
+        max_conflicts: 10,
+        min_wait: Duration::from_millis(1),
+        max_wait: Duration::from_millis(5),
+        ..CommitLimits::default()
+    });
     for _ in 0..200 {
         hooked.before_commit(Box::new(|| async { Some(CommitOutcome::Conflict) }.boxed()));
     }
     let before = table.files();
     let report = run(&through).await;
     assert_eq!((report.groups_landed, report.dropped.len()), (0, 1));
-    assert!(200 - hooked.left() >= 5, "{} attempts", 200 - hooked.left());
+    assert_eq!(200 - hooked.left(), 11, "the first attempt and ten more");
     assert_eq!(table.files(), before);
 }
 

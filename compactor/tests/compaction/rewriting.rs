@@ -70,9 +70,9 @@ async fn outputs_are_cut_at_the_target_size() {
     let made = table.sizes().await;
     assert_eq!(report.files_out as usize, made.len());
     assert!(report.files_out <= sizes.outputs(report.bytes_in), "{made:?} from {} bytes", report.bytes_in);
-    for bytes in &made {
-        assert!((850_000..=1_610_000).contains(bytes), "{made:?}");
-    }
+    // What is left after the full files may be smaller.
+    assert!(made.iter().filter(|bytes| **bytes < 850_000).count() <= 1, "{made:?}");
+    assert!(made.iter().all(|bytes| (500_000..=1_610_000).contains(bytes)), "{made:?}");
     assert_eq!(table.rows().await, before);
     assert_nothing_left(&table, &[]).await;
 }

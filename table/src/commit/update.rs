@@ -25,10 +25,10 @@ pub(crate) struct MetadataChange {
 /// What became of a [`MetadataChange`].
 #[derive(Debug, Clone)]
 pub(crate) enum Submitted {
-    /// The change is in the table.
+    /// The change is in the table, or the head needs it no more since the last request.
     Committed {
-        /// The table that the last request was made for. Where an outcome was unknown and the change was found to
-        /// be in the table afterwards, still the table before it.
+        /// The table that the last request was made for. Where its outcome was unknown or a conflict and the head
+        /// then needed no change, still the table before it.
         base: Box<Table>,
         /// The table after it.
         table: Box<Table>,

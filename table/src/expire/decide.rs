@@ -37,6 +37,14 @@ impl Expiry {
             .collect()
     }
 
+    /// Forgets what `after` still has.
+    pub(super) fn retain_gone(&mut self, after: &TableMetadata) -> Result<()> {
+        let still = refs(after)?;
+        self.refs.retain(|name| !still.contains_key(name));
+        self.snapshot_ids.retain(|id| after.snapshot_by_id(*id).is_none());
+        Ok(())
+    }
+
     pub(super) fn updates(&self) -> Vec<TableUpdate> {
         let refs = self.refs.iter().map(|name| TableUpdate::RemoveSnapshotRef { ref_name: name.clone() });
         let statistics = self.statistics.iter().map(|id| TableUpdate::RemoveStatistics { snapshot_id: *id });

@@ -33,9 +33,11 @@ impl TableHandle {
             })
             .await?;
         // What was decided last was decided on the base of the last request.
-        let (Submitted::Committed { base, table }, Some(expiry)) = (submitted, decided) else {
+        let (Submitted::Committed { base, table }, Some(mut expiry)) = (submitted, decided) else {
             return Ok(ExpireReport::default());
         };
+        // A head that came in between may have made the change unneeded: what it still has was not expired.
+        expiry.retain_gone(table.metadata())?;
         let removal = Removal { before: base.metadata(), after: table.metadata(), heads: &expiry.heads };
         Ok(match unreachable(table.file_io(), removal).await {
             Ok(unreachable) => self.delete(expiry, unreachable).await,
