@@ -1,5 +1,6 @@
 //! What other engines read and write: Java, Maven and Python are needed for it.
 
+mod demo;
 mod neighbours;
 mod transforms;
 mod types;
