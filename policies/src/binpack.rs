@@ -34,6 +34,8 @@ pub struct FileStats {
     pub delete_files: u64,
     /// Rows that deletes of this file alone remove.
     pub deleted_rows: u64,
+    /// The run that made it, for the target size of this decision, where a rewrite did.
+    pub made_by: Option<Arc<str>>,
 }
 
 /// Files of one partition and spec that are rewritten together.
@@ -76,6 +78,8 @@ pub enum SkipReason {
         /// Bytes that would be enough.
         target_bytes: u64,
     },
+    /// One run made all files of its group, for the same target size: it would make them again.
+    MadeTogether,
     /// As many files as before would come out.
     NoFewerFiles {
         /// Candidates that would be rewritten together.
@@ -106,6 +110,9 @@ impl fmt::Display for SkipReason {
             Self::NoFewerFiles { group_files, group_bytes, outputs } => write!(
                 f,
                 "nothing to gain: {group_files} files with {group_bytes} bytes in its group would become {outputs}",
+            ),
+            Self::MadeTogether => f.write_str(
+                "a rewrite for this target size made all files of its group: it would make them again",
             ),
             Self::NotSelected => f.write_str("it is not selected by the given condition"),
             Self::Unsupported { cause } => write!(f, "it cannot be rewritten: {cause}"),
@@ -145,7 +152,7 @@ pub fn bin_pack(files: &[FileStats], options: &RewriteOptions) -> Decision {
     for ((_, spec_id), mut candidates) in partitions {
         candidates.sort_unstable_by_key(|&index| (files[index].sequence_number, &files[index].path));
         for bin in first_fit(files, &candidates, options) {
-            match not_worth(&bin, options) {
+            match not_worth(&bin, files, options) {
                 Some(reason) => {
                     decision.skipped.extend(bin.files.iter().map(|&index| (index, reason.clone())));
                 }
@@ -207,7 +214,7 @@ fn first_fit(files: &[FileStats], candidates: &[usize], options: &RewriteOptions
 }
 
 /// Why a bin is not rewritten; `None` where it is worth it.
-fn not_worth(bin: &Bin, options: &RewriteOptions) -> Option<SkipReason> {
+fn not_worth(bin: &Bin, files: &[FileStats], options: &RewriteOptions) -> Option<SkipReason> {
     if options.rewrite_all || bin.has_delete_trigger {
         return None;
     }
@@ -223,12 +230,23 @@ fn not_worth(bin: &Bin, options: &RewriteOptions) -> Option<SkipReason> {
             target_bytes: sizes.target_bytes,
         });
     }
+    if made_together(bin, files) {
+        return Some(SkipReason::MadeTogether);
+    }
     let outputs = sizes.outputs(bin.bytes);
     (outputs >= count).then_some(SkipReason::NoFewerFiles {
         group_files: count,
         group_bytes: bin.bytes,
         outputs,
     })
+}
+
+/// Whether one run made all files of a bin. Its writer had its reasons, such as sizes that are hard to estimate where
+/// files are tiny: without this rule it could be asked to do its work again and again.
+fn made_together(bin: &Bin, files: &[FileStats]) -> bool {
+    let mut runs = bin.files.iter().map(|&index| &files[index].made_by);
+    let first = runs.next();
+    first.is_some_and(Option::is_some) && runs.all(|run| Some(run) == first)
 }
 
 fn group_of(bin: Bin, files: &[FileStats], spec_id: i32, options: &RewriteOptions) -> FileGroup {

@@ -33,6 +33,7 @@ fn new_file(path: String, partition: &str, (spec_id, sequence_number): (i32, i64
         sequence_number,
         delete_files: 0,
         deleted_rows: 0,
+        made_by: None,
     }
 }
 

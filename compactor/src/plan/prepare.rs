@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use firn_policies::{Debt, Decision, FileStats, Histogram, RewriteOptions, SkipReason, bin_pack};
 use firn_table::layout::{LiveFile, live_files};
-use iceberg::spec::{FormatVersion, Transform};
+use iceberg::spec::{FormatVersion, SnapshotRef, Transform};
 use iceberg::table::Table;
 
 use super::partition::partition_key;
 use super::selection::selected_paths;
 use super::{Plan, PlanOptions, PlannedFile, PlannedGroup, SkippedFile};
+use crate::run::{RUN, TARGET_BYTES};
 use crate::{Error, ErrorKind, Result};
 
 /// A plan and the live files of its groups.
@@ -35,7 +36,8 @@ pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prep
     };
     let selected = selected_paths(table, &files, options).await?;
     let exclusions = exclusions(table, &files, selected.as_ref());
-    let decision = decide(&files, exclusions, &rewrite);
+    let runs = runs(table, rewrite.sizes.target_bytes);
+    let decision = decide(&files, exclusions, &runs, &rewrite);
     let mut plan = Plan {
         table: table.identifier().to_string(),
         table_uuid: table.metadata().uuid().to_string(),
@@ -156,10 +158,11 @@ fn unsupported_spec(table: &Table, spec_id: i32) -> Option<String> {
 }
 
 /// The policy's decision on the files without an exclusion, in terms of all files.
-fn decide(files: &[LiveFile], exclusions: Exclusions, options: &RewriteOptions) -> Decision {
+fn decide(files: &[LiveFile], exclusions: Exclusions, runs: &Runs, options: &RewriteOptions) -> Decision {
     let mut keys = PartitionKeys::default();
     let considered: Vec<usize> = (0..files.len()).filter(|&index| exclusions[index].is_none()).collect();
-    let stats: Vec<FileStats> = considered.iter().map(|&index| stats(&files[index], &mut keys)).collect();
+    let stats: Vec<FileStats> =
+        considered.iter().map(|&index| stats(&files[index], &mut keys, runs)).collect();
     let mut decision = bin_pack(&stats, options);
     for group in &mut decision.groups {
         for index in &mut group.files {
@@ -187,7 +190,22 @@ impl PartitionKeys {
     }
 }
 
-fn stats(file: &LiveFile, keys: &mut PartitionKeys) -> FileStats {
+/// Rewrites by the snapshot that they committed, as far as it is in the metadata.
+type Runs = HashMap<i64, Arc<str>>;
+
+/// The rewrites that made files of this target size.
+fn runs(table: &Table, target_bytes: u64) -> Runs {
+    let target = target_bytes.to_string();
+    let run = |snapshot: &SnapshotRef| {
+        let summary = &snapshot.summary().additional_properties;
+        let made = summary.get(TARGET_BYTES).is_some_and(|made| *made == target);
+        let run = summary.get(RUN).filter(|_| made)?;
+        Some((snapshot.snapshot_id(), Arc::from(run.as_str())))
+    };
+    table.metadata().snapshots().filter_map(run).collect()
+}
+
+fn stats(file: &LiveFile, keys: &mut PartitionKeys, runs: &Runs) -> FileStats {
     FileStats {
         path: Arc::from(file.file.file_path()),
         partition: keys.of(file),
@@ -198,6 +216,7 @@ fn stats(file: &LiveFile, keys: &mut PartitionKeys) -> FileStats {
         // Snapshots with delete files are refused when their manifests are read.
         delete_files: 0,
         deleted_rows: 0,
+        made_by: runs.get(&file.snapshot_id).cloned(),
     }
 }
 

@@ -13,6 +13,12 @@ use crate::rewrite::{Rewritten, Verify};
 use crate::run::{DroppedGroup, RunReport};
 use crate::{ErrorKind, Result};
 
+/// Entries of a snapshot's summary: how its outputs were compared with its inputs, the run that made it, and the size
+/// of file that the run made.
+const VERIFIED: &str = "firn.verified";
+pub(crate) const RUN: &str = "firn.run";
+pub(crate) const TARGET_BYTES: &str = "firn.target-bytes";
+
 /// Commits groups as they finish, several at a time where a run may make only so many commits.
 pub(super) struct Commits<'a> {
     pub(super) handle: &'a TableHandle,
@@ -20,6 +26,8 @@ pub(super) struct Commits<'a> {
     pub(super) planned_on: i64,
     pub(super) run_id: Uuid,
     pub(super) verify: Verify,
+    /// The size of file that the run makes.
+    pub(super) target_bytes: u64,
     /// Groups of one commit.
     pub(super) groups_per_commit: usize,
     pub(super) waiting: Vec<Rewritten>,
@@ -88,7 +96,11 @@ impl Commits<'_> {
             commit_id: CommitId { instance: self.run_id, counter: self.sent },
             planned_on: self.planned_on,
             groups: groups.iter().map(group).collect(),
-            summary: BTreeMap::from([("firn.verified".to_owned(), self.verify.as_str().to_owned())]),
+            summary: BTreeMap::from([
+                (VERIFIED.to_owned(), self.verify.as_str().to_owned()),
+                (RUN.to_owned(), self.run_id.to_string()),
+                (TARGET_BYTES.to_owned(), self.target_bytes.to_string()),
+            ]),
         }
     }
 

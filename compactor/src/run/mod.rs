@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, ErrorKind, Result};
 
+pub(crate) use commits::{RUN, TARGET_BYTES};
 pub use report::{DroppedGroup, RunReport};
 
 use crate::observe::Observer;

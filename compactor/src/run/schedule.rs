@@ -60,6 +60,7 @@ pub(crate) async fn run_prepared(run: Run<'_>, table: Table, prepared: Prepared)
         planned_on,
         run_id,
         verify: run.options.verify,
+        target_bytes: plan.options.sizes.target_bytes,
         groups_per_commit: groups_per_commit(&plan),
         waiting: Vec::new(),
         sent: 0,

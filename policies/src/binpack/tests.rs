@@ -14,6 +14,7 @@ fn file(index: usize, bytes: u64) -> FileStats {
         sequence_number: 1,
         delete_files: 0,
         deleted_rows: 0,
+        made_by: None,
     }
 }
 
@@ -207,4 +208,21 @@ fn a_hundred_thousand_files_of_one_partition_are_planned_quickly() {
     let decision = bin_pack(&input, &options);
     let grouped: usize = decision.groups.iter().map(|group| group.files.len()).sum();
     assert_eq!(grouped + decision.skipped.len(), 100_000);
+}
+
+#[test]
+fn files_that_one_run_made_for_this_target_are_left_alone() {
+    let made = |run: &str| Some(std::sync::Arc::from(run));
+    let options = RewriteOptions { min_input_files: 2, ..with_target(100 * MB) };
+    let mut input = files(&[MB; 6]);
+    input.iter_mut().for_each(|file| file.made_by = made("a"));
+    let reasons = bin_pack(&input, &options).skipped;
+    assert_eq!(reasons, (0..6).map(|index| (index, SkipReason::MadeTogether)).collect::<Vec<_>>());
+    for other in [made("b"), None] {
+        input[3].made_by = other;
+        assert_eq!(bin_pack(&input, &options).groups.len(), 1);
+    }
+    input[3].made_by = made("a");
+    let all = RewriteOptions { rewrite_all: true, ..options };
+    assert_eq!(bin_pack(&input, &all).groups.len(), 1);
 }
