@@ -12,6 +12,8 @@ use firn_table::commit::{Flush, FlushOutcome, Guarantee, SourceIdentity, TableHa
 use firn_table::files::{DataFileWriter, FileFormat, FileTarget, NewFile, data_file_location};
 use firn_table::ledger::{CommitId, OffsetRange, TopicPartition, WriterName};
 use iceberg::spec::{NestedField, PrimitiveType, Schema, Struct, Type};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use uuid::Uuid;
 
 /// Ids of rows are `partition * STRIDE + offset`.
@@ -46,6 +48,12 @@ pub fn id(partition: i32, offset: i64) -> i64 {
 #[must_use]
 pub fn topic_partition(partition: i32) -> TopicPartition {
     TopicPartition { topic: "topic".to_owned(), partition }
+}
+
+/// Text of a row that compresses as badly as real text does: files grow with their rows.
+fn text(id: i64) -> String {
+    let mut random = ChaCha8Rng::seed_from_u64(id.unsigned_abs());
+    (0..200).map(|_| char::from(random.random_range(b' '..b'\x7f'))).collect()
 }
 
 impl Appender {
@@ -87,7 +95,7 @@ impl Appender {
         let table = self.handle.table();
         let format = FileFormat::of_table(&table)?;
         let ids: Vec<i64> = offsets.map(|offset| id(partition, offset)).collect();
-        let texts: Vec<String> = ids.iter().map(|id| format!("row {id}")).collect();
+        let texts: Vec<String> = ids.iter().map(|id| text(*id)).collect();
         let columns: Vec<ArrayRef> =
             vec![Arc::new(Int64Array::from(ids)), Arc::new(StringArray::from(texts))];
         let spec = table.metadata().default_partition_spec().clone();

@@ -97,7 +97,7 @@ async fn planning_right_after_a_rewrite_yields_nothing() -> Result<()> {
             next += rows;
         }
         let mut options = options();
-        let target = random.random_range(2_000..60_000).to_string();
+        let target = random.random_range(100_000..1_000_000).to_string();
         options.plan.overrides.insert("target-file-size-bytes".to_owned(), target.clone());
         let first = plan(&process.handle.table(), &options.plan).await?;
         let stop = CancellationToken::new();
