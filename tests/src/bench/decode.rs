@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use firn_table::files::{FileEncoder, FileFormat};
 use firn_writer::decode::{DecodeOptions, Decoder as _, JsonDecoder, Message};
-use firn_writer::generate::{Generated, Template};
+use firn_writer::generate::{FieldKind, Generated, Template};
 use iceberg::spec::SortOrder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -21,9 +21,16 @@ use crate::{Length, print};
 /// Messages decoded into one batch.
 pub(crate) const BATCH: usize = 8_192;
 
-/// Messages of about 1 KiB, as the demo generates them.
+/// The demo's messages, without their UUID: `arrow-json` reads no UUIDs.
+fn template() -> Template {
+    let mut template = Template::default_events();
+    template.fields.retain(|field| !matches!(field.kind, FieldKind::Uuid {}));
+    template
+}
+
+/// Messages of about 1 KiB, as the demo generates them but for the UUID.
 pub(crate) fn messages(count: u64, partitions: i32) -> Result<Vec<Generated>> {
-    let generator = Template::default_events().generator(1, partitions)?;
+    let generator = template().generator(1, partitions)?;
     Ok((0..count).map(|index| generator.message(index, 1_767_225_600_000)).collect())
 }
 
@@ -33,7 +40,7 @@ pub(crate) fn bytes(messages: &[Generated]) -> u64 {
 
 /// What the table of these messages is written with.
 pub(crate) fn format() -> Result<FileFormat> {
-    let schema = Arc::new(Template::default_events().schema()?);
+    let schema = Arc::new(template().schema()?);
     let codec = [("write.parquet.compression-codec".to_owned(), "zstd".to_owned())];
     Ok(FileFormat::new(schema, &SortOrder::unsorted_order(), &HashMap::from(codec))?)
 }
