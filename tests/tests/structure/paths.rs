@@ -51,7 +51,7 @@ fn a_path_of_a_machine_is_found() {
     let second_line = format!("let x;\nlet y = \"sqlite:{}\";", at("home"));
     assert_eq!(found(&[SourceFile::new("a.rs", second_line)]), [format!("a.rs:2: {}", at("home"))]);
     for line in
-        ["s3://bucket/tmp/x", "$HOME/work/x", "target/tmp/x", "https://host/home/x", "../work/x", "a/root/b"]
+        ["s3://bucket/tmp/x", "$HOME/mnt/x", "target/tmp/x", "https://host/home/x", "../mnt/x", "a/root/b"]
     {
         assert_eq!(found(&[SourceFile::new("a.rs", line)]), Vec::<String>::new(), "{line}");
     }

@@ -35,7 +35,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The code unit of an escape `\uXXXX` at the beginning of `bytes`.
+/// The code unit of an escape `\uHHHH` at the beginning of `bytes`.
 pub(super) fn code_unit(bytes: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = bytes.first_chunk::<6>()? else { return None };
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
