@@ -13,6 +13,7 @@
 //! | [`readers`] | PyIceberg, DuckDB and Iceberg's Java library, compared with firn's own reading |
 //! | [`canonical`] | values as text that is equal in every language |
 //! | [`scratch`] | where everything goes that a test leaves behind |
+//! | [`sim`] | writers, a compactor and foreign engines in one thread, under a seed, with faults and checkers |
 
 pub mod appender;
 pub mod canonical;
@@ -23,4 +24,5 @@ pub mod process;
 pub mod readers;
 pub mod rows;
 pub mod scratch;
+pub mod sim;
 pub mod warehouse;
