@@ -21,6 +21,8 @@ pub mod files;
 pub mod layout;
 pub mod ledger;
 pub mod manifest;
+#[doc(hidden)]
+pub mod protections;
 pub mod storage;
 
 pub use error::{Error, ErrorKind, Result};

@@ -18,6 +18,7 @@ use super::{Flush, FlushOutcome, TableHandle};
 use crate::files::NewFile;
 use crate::ledger::{Advance, CommitId, CommitRecord, Cursor, Fenced, TopicPartition, fence, property_name};
 use crate::manifest::{MergePolicy, MetadataNames, Output, check_spec, schema_of_spec, write_added};
+use crate::protections::{Protection, stands};
 use crate::{Error, ErrorKind, Result};
 
 impl TableHandle {
@@ -159,6 +160,7 @@ impl<'a> Append<'a> {
             ranges: &self.flush.ranges,
             source: &self.flush.source,
             guarantee: self.flush.guarantee,
+            start_counts: self.sent.is_empty() || stands(Protection::LedgerCheck),
         }
     }
 

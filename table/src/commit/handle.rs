@@ -15,6 +15,7 @@ use super::{CommitLimits, TableHandle};
 use crate::catalog::CommitCatalog;
 use crate::ledger::{CommitId, Standing, WriterName, standing};
 use crate::manifest::read_list;
+use crate::protections::{Protection, stands};
 use crate::storage::Stores;
 use crate::{Error, ErrorKind, Result};
 
@@ -195,6 +196,9 @@ impl TableHandle {
             let known = self.known();
             if known.fresh {
                 return Ok(Base { table: known.table.clone(), loaded: false });
+            }
+            if !stands(Protection::FreshBase) {
+                return Ok(Base { table: known.table.clone(), loaded: true });
             }
         }
         let table = self.load().await?;

@@ -19,6 +19,7 @@ use crate::ledger::{CommitId, ancestors};
 use crate::manifest::{
     MergePolicy, MetadataNames, Output, check_spec, has_live_files, schema_of_spec, write_added,
 };
+use crate::protections::{Protection, stands};
 use crate::{Error, ErrorKind, Result};
 
 const COMMIT_ID: &str = "firn.commit-id";
@@ -141,7 +142,7 @@ impl<'a> Rewrite<'a> {
         let limit = self.handle.limits.request_timeout;
         self.filters.find(base.file_io(), manifests, &inputs, limit).await?;
         let changed = self.filters.changed(manifests, &inputs)?;
-        for (index, reason) in changed {
+        for (index, reason) in changed.into_iter().filter(|_| stands(Protection::LiveInputs)) {
             self.drop_group(index, reason);
         }
         Ok(())
@@ -158,7 +159,8 @@ impl<'a> Rewrite<'a> {
         }
         let output = Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() };
         let target_bytes = MergePolicy::of_properties(metadata.properties()).target_bytes;
-        let write = write_added(output, metadata, &files, Some(self.sequence_number), target_bytes);
+        let sequence_number = stands(Protection::StartingSequenceNumber).then_some(self.sequence_number);
+        let write = write_added(output, metadata, &files, sequence_number, target_bytes);
         let added = within(self.handle.limits.request_timeout, "writing a manifest", write).await??;
         self.added = Some(added.clone());
         Ok(added)

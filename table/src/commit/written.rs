@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::protections::{Protection, stands};
 use crate::storage::Stores;
 
 /// What is known about the requests that were sent for a commit.
@@ -55,7 +56,8 @@ impl Written {
 
     /// Notes that the request was answered. `before` is what [`Self::sending`] returned.
     pub(super) fn answered(&mut self, before: Sent) {
-        self.sent = if before == Sent::Unknown { Sent::Unknown } else { Sent::Definite };
+        let sticks = before == Sent::Unknown && stands(Protection::StickyUnknown);
+        self.sent = if sticks { Sent::Unknown } else { Sent::Definite };
     }
 
     /// What is known about the requests.
@@ -65,7 +67,8 @@ impl Written {
 
     /// What may be deleted, given the files that the landed request names (none where none landed).
     pub(super) fn removable(&self, landed: &HashSet<String>) -> Vec<String> {
-        let may_go = |sent: bool| !sent || self.sent != Sent::Unknown;
+        let definite = self.sent != Sent::Unknown || !stands(Protection::DefiniteCleanup);
+        let may_go = |sent: bool| !sent || definite;
         let files = self.files.iter();
         files
             .filter(|(file, sent)| may_go(**sent) && !landed.contains(*file))

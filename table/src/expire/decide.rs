@@ -9,6 +9,7 @@ use iceberg::{TableRequirement, TableUpdate};
 
 use super::{ExpireOptions, refs};
 use crate::ledger::Ledger;
+use crate::protections::{Protection, stands};
 use crate::{Error, ErrorKind, Result};
 
 /// What expiry would remove from a table, and what must hold so that it may.
@@ -28,8 +29,8 @@ pub struct Expiry {
 impl Expiry {
     /// No ref may have moved: a rollback could have made a snapshot the head that is to be removed.
     pub(super) fn requirements(&self) -> Vec<TableRequirement> {
-        self.heads
-            .iter()
+        let heads = self.heads.iter().filter(|_| stands(Protection::ExpiryInterlock));
+        heads
             .map(|(name, id)| TableRequirement::RefSnapshotIdMatch {
                 r#ref: name.clone(),
                 snapshot_id: Some(*id),

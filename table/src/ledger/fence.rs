@@ -20,6 +20,8 @@ pub(crate) struct Advance<'a> {
     pub(crate) ranges: &'a [OffsetRange],
     pub(crate) source: &'a SourceIdentity,
     pub(crate) guarantee: Guarantee,
+    /// Whether each range must start at its cursor: always, under exactly once (`LedgerCheck` in `protections`).
+    pub(crate) start_counts: bool,
 }
 
 /// What the fence says.
@@ -42,6 +44,7 @@ pub(crate) fn fence(base: Option<&Ledger>, advance: &Advance<'_>) -> Result<Fenc
         check_source(ledger, advance)?;
     }
     if advance.guarantee == Guarantee::ExactlyOnce
+        && advance.start_counts
         && let Some(overtaken) = check_start(base, advance)?
     {
         return Ok(overtaken);

@@ -210,6 +210,7 @@ proptest! {
                 ranges: &ranges,
                 source: &source,
                 guarantee: Guarantee::ExactlyOnce,
+                start_counts: true,
             };
             let Fenced::Pass(ledger) = fence(base.as_ref(), &advance).unwrap() else { panic!("it fits") };
             prop_assert!(ledger.cursors.values().all(|cursor| cursor.accounted() == cursor.covered()));

@@ -3,6 +3,7 @@
 
 mod directions;
 mod paths;
+mod protections;
 mod sizes;
 mod tree;
 mod versions;

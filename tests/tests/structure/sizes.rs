@@ -7,7 +7,7 @@ use super::tree::SourceFile;
 const MAX_LINES: usize = 500;
 
 /// Whether a file holds only tests.
-fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     path.split('/').rev().skip(1).any(|folder| folder == "tests")
         || name == "tests.rs"
@@ -15,7 +15,7 @@ fn is_test(path: &str) -> bool {
 }
 
 /// The lines of a file before its unit tests.
-fn lines_outside_tests(text: &str) -> usize {
+pub(crate) fn lines_outside_tests(text: &str) -> usize {
     let is_test_module =
         |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
     let lines: Vec<&str> = text.lines().collect();

@@ -8,6 +8,7 @@ use firn_table::commit::{
     Committed, ExpireReport, Flush as TableFlush, FlushOutcome, Guarantee, TableHandle,
 };
 use firn_table::ledger::{CommitId, Cursor, TopicPartition};
+use firn_table::protections::{Protection, stands};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -271,7 +272,9 @@ impl Pipeline {
     fn discard_after(&mut self, flush: Flush) -> BTreeMap<TopicPartition, i64> {
         let mut starts: BTreeMap<_, _> =
             flush.ranges.iter().map(|r| (r.partition.clone(), r.start)).collect();
-        for (partition, start) in self.discard(starts.keys().cloned().collect::<Vec<_>>()) {
+        let touched: Vec<_> =
+            starts.keys().filter(|_| stands(Protection::DiscardLater)).cloned().collect();
+        for (partition, start) in self.discard(touched) {
             starts.entry(partition).or_insert(start);
         }
         starts

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use firn_table::ledger::TopicPartition;
+use firn_table::protections::{Protection, stands};
 use tokio::time::Instant;
 
 use super::engine::{Pipeline, Revoking};
@@ -42,7 +43,8 @@ impl Pipeline {
                 || self.committing.as_ref().is_some_and(|c| c.ranges().contains(partition))
         };
         // A commit that is still out at the deadline cannot be taken back; the fence decides about it.
-        if !late && revoking.partitions.iter().any(touches) {
+        let drains = !late && stands(Protection::DrainOnRevoke);
+        if drains && revoking.partitions.iter().any(touches) {
             return;
         }
         if let Some(Revoking { partitions, .. }) = self.revoking.take() {
