@@ -272,8 +272,7 @@ impl Pipeline {
     fn discard_after(&mut self, flush: Flush) -> BTreeMap<TopicPartition, i64> {
         let mut starts: BTreeMap<_, _> =
             flush.ranges.iter().map(|r| (r.partition.clone(), r.start)).collect();
-        let touched: Vec<_> =
-            starts.keys().filter(|_| stands(Protection::DiscardLater)).cloned().collect();
+        let touched: Vec<_> = starts.keys().filter(|_| stands(Protection::DiscardLater)).cloned().collect();
         for (partition, start) in self.discard(touched) {
             starts.entry(partition).or_insert(start);
         }

@@ -119,7 +119,7 @@ impl Group {
         let Some(member) = self.members.get_mut(&id) else { return };
         let Member { owned, leaving, held, asked, .. } = member;
         for set in [owned, leaving, held, asked] {
-            partitions.iter().for_each(|partition| drop(set.remove(partition)));
+            set.retain(|partition| !partitions.contains(partition));
         }
     }
 
