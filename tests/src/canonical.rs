@@ -143,7 +143,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The CRC-32 of zip, Ethernet and everyone's standard library.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let step = |mut crc: u32| {
         for _ in 0..8 {
             crc = if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };

@@ -6,6 +6,7 @@
 //! | [`appender`] | a writer process without a broker |
 //! | [`checks`] | what must hold of a table at any time |
 //! | [`faults`] | catalogs and stores that fail as told |
+//! | [`foreign`] | another engine on the same table, and its reader |
 //! | [`kafka`] | a broker for the tests of a process; topics, messages |
 //! | [`warehouse`] | a catalog, its tables, and the program run on them |
 //! | [`process`] | the program as a process: run, kill, stop |
@@ -19,6 +20,7 @@ pub mod appender;
 pub mod canonical;
 pub mod checks;
 pub mod faults;
+pub mod foreign;
 pub mod kafka;
 pub mod process;
 pub mod readers;

@@ -57,7 +57,9 @@ pub fn revived(metadata: &TableMetadata, contents: &Contents) -> Vec<String> {
 
 fn live_twice(contents: &SnapshotContents) -> Vec<String> {
     let mut seen = HashSet::new();
-    let twice = contents.live().filter(|entry| !seen.insert(entry.file_path()));
+    // Deletion vectors share a file.
+    let twice =
+        contents.live().filter(|entry| !seen.insert((entry.file_path(), entry.data_file().content_offset())));
     twice
         .map(|entry| {
             format!("snapshot {}: {} is live twice", contents.snapshot.snapshot_id(), entry.file_path())

@@ -1,23 +1,44 @@
 //! What a snapshot's summary counts, against a recount of its manifests.
 
-use iceberg::spec::{ManifestEntry, ManifestStatus};
+use iceberg::spec::{DataContentType, DataFileFormat, ManifestEntry, ManifestStatus};
 
 use super::SnapshotContents;
 
-/// Files, rows and bytes of some entries.
+/// Files, rows and bytes of some entries. A deletion vector is a delete file of its own, with the bytes of its content.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counted {
     files: u64,
     rows: u64,
     bytes: u64,
+    delete_files: u64,
+    vectors: u64,
+    positions: u64,
+    equality_rows: u64,
 }
 
 impl Counted {
     fn of<'a>(entries: impl Iterator<Item = &'a ManifestEntry>) -> Self {
-        entries.fold(Self::default(), |sum, entry| Self {
-            files: sum.files + 1,
-            rows: sum.rows + entry.record_count(),
-            bytes: sum.bytes + entry.file_size_in_bytes(),
+        entries.fold(Self::default(), |mut sum, entry| {
+            let (file, rows) = (entry.data_file(), entry.record_count());
+            let is_vector = file.file_format() == DataFileFormat::Puffin;
+            let own = file.content_size_in_bytes().filter(|_| is_vector);
+            sum.bytes += own.and_then(|b| u64::try_from(b).ok()).unwrap_or(entry.file_size_in_bytes());
+            match entry.content_type() {
+                DataContentType::Data => {
+                    sum.files += 1;
+                    sum.rows += rows;
+                }
+                DataContentType::PositionDeletes => {
+                    sum.delete_files += 1;
+                    sum.vectors += u64::from(is_vector);
+                    sum.positions += rows;
+                }
+                DataContentType::EqualityDeletes => {
+                    sum.delete_files += 1;
+                    sum.equality_rows += rows;
+                }
+            }
+            sum
         })
     }
 }
@@ -37,12 +58,20 @@ pub fn total_problems(contents: &SnapshotContents) -> Vec<String> {
         ("total-data-files", live.files),
         ("total-records", live.rows),
         ("total-files-size", live.bytes),
+        ("total-delete-files", live.delete_files),
+        ("total-position-deletes", live.positions),
+        ("total-equality-deletes", live.equality_rows),
         ("added-data-files", added.files),
         ("added-records", added.rows),
         ("added-files-size", added.bytes),
         ("deleted-data-files", deleted.files),
         ("deleted-records", deleted.rows),
         ("removed-files-size", deleted.bytes),
+        ("added-delete-files", added.delete_files),
+        ("removed-delete-files", deleted.delete_files),
+        ("removed-dvs", deleted.vectors),
+        ("removed-position-deletes", deleted.positions),
+        ("removed-equality-deletes", deleted.equality_rows),
     ];
     let summary = &contents.snapshot.summary().additional_properties;
     let differs = |(name, counted): (&str, u64)| {
