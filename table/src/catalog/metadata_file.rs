@@ -133,7 +133,7 @@ fn gzip_error(error: std::io::Error, kind: ErrorKind) -> Error {
 }
 
 /// Why metadata was refused: something that this build does not know, or bytes that are no metadata.
-fn explain(json: &[u8], error: serde_json::Error) -> Error {
+pub(super) fn explain(json: &[u8], error: serde_json::Error) -> Error {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
     let version = value.get("format-version").and_then(Value::as_u64);
     let message = match (version, value.get("schemas").and_then(unknown_type)) {

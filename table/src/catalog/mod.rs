@@ -10,18 +10,23 @@
 //! | `create` | new tables: partition and sort fields by column name, firn's default properties |
 //! | `metadata_file` | metadata files: names, bytes, reading and writing |
 //! | `update` | requirements and updates applied to a head: pure |
+//! | `foreign` | commits of `iceberg`'s own transactions |
 //! | `sql` | the SQL catalog on SQLite |
+//! | `rest` | the REST catalog |
 
 mod create;
+mod foreign;
 mod metadata_file;
 mod open;
+mod rest;
 mod sql;
 mod update;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,18 +91,33 @@ pub enum IfMissing {
 }
 
 /// How to reach a catalog.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct CatalogOptions {
-    /// `sqlite:PATH`, also `sqlite:///absolute/path`; the path is taken literally.
+    /// `sqlite:PATH`, also `sqlite:///absolute/path`; the path is taken literally. `http:` and `https:` are the address
+    /// of a REST catalog.
     pub uri: String,
     /// The name in the catalog's key, where it has one (default `firn`).
     pub name: Option<String>,
-    /// Where new tables without a location of their own go: a location, or a local path, which may be relative.
+    /// Where new tables without a location of their own go: a location, or a local path, which may be relative. A REST
+    /// catalog is given it as it stands: the name of one of its warehouses.
     pub warehouse: Option<String>,
     /// Catalog and storage properties under Iceberg's names.
     pub properties: HashMap<String, String>,
     /// What to do where there is no catalog at `uri`.
     pub if_missing: IfMissing,
+}
+
+impl fmt::Debug for CatalogOptions {
+    /// Without address and values of properties: some hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: BTreeSet<&String> = self.properties.keys().collect();
+        f.debug_struct("CatalogOptions")
+            .field("name", &self.name)
+            .field("warehouse", &self.warehouse)
+            .field("properties", &names)
+            .field("if_missing", &self.if_missing)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A catalog and the stores of its tables.

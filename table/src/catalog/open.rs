@@ -1,10 +1,12 @@
 //! Opening a catalog by its URI, and names of tables.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iceberg::{NamespaceIdent, TableIdent};
 
+use super::rest::{RestCatalog, RestSession};
 use super::sql::{SqlCatalog, SqlOptions};
 use super::{CatalogOptions, OpenCatalog};
 use crate::storage::{Location, StoreWrapper, Stores};
@@ -18,13 +20,11 @@ const DEFAULT_NAME: &str = "firn";
 /// `Configuration` for a URI that no catalog answers to, or a database that holds none; `NotFound` where there is no
 /// database and [`CatalogOptions::if_missing`] refuses; `Unavailable` where it does not answer.
 pub async fn open_catalog(options: &CatalogOptions, wrapper: Option<StoreWrapper>) -> Result<OpenCatalog> {
-    let mut stores = Stores::new(options.properties.clone());
-    if let Some(wrapper) = wrapper {
-        stores = stores.with_wrapper(wrapper);
-    }
     let Some((scheme, rest)) = options.uri.split_once(':') else {
-        let message =
-            format!("catalog `{}` is neither a known name nor a URI: write `sqlite:PATH`", options.uri);
+        let message = format!(
+            "catalog `{}` is neither a known name nor a URI: write `sqlite:PATH` or `https://host/path`",
+            options.uri
+        );
         return Err(Error::new(ErrorKind::Configuration, message));
     };
     match scheme.to_ascii_lowercase().as_str() {
@@ -35,16 +35,40 @@ pub async fn open_catalog(options: &CatalogOptions, wrapper: Option<StoreWrapper
                 warehouse: options.warehouse.as_deref().map(warehouse_location).transpose()?,
                 if_missing: options.if_missing,
             };
+            let stores = stores(options.properties.clone(), wrapper);
             let catalog = SqlCatalog::open(sql, stores.clone()).await?;
+            Ok(OpenCatalog { catalog: Arc::new(catalog), stores })
+        }
+        "http" | "https" => {
+            let session = RestSession::open(&rest_properties(options)).await?;
+            let stores = stores(session.store_properties().clone(), wrapper);
+            let catalog = RestCatalog::new(session, stores.clone());
             Ok(OpenCatalog { catalog: Arc::new(catalog), stores })
         }
         // The rest of the URI may hold a password: it is not repeated.
         other => {
-            let message =
-                format!("catalogs of kind `{other}` are not known to this build: use `sqlite:PATH`");
+            let message = format!(
+                "catalogs of kind `{other}` are not known to this build: use `sqlite:PATH` or `https://host/path`"
+            );
             Err(Error::new(ErrorKind::Configuration, message))
         }
     }
+}
+
+fn stores(properties: HashMap<String, String>, wrapper: Option<StoreWrapper>) -> Stores {
+    let stores = Stores::new(properties);
+    match wrapper {
+        Some(wrapper) => stores.with_wrapper(wrapper),
+        None => stores,
+    }
+}
+
+/// The properties with address and warehouse among them, as Iceberg's own clients have it.
+fn rest_properties(options: &CatalogOptions) -> HashMap<String, String> {
+    let mut properties = options.properties.clone();
+    properties.insert("uri".to_owned(), options.uri.clone());
+    properties.extend(options.warehouse.clone().map(|warehouse| ("warehouse".to_owned(), warehouse)));
+    properties
 }
 
 /// The path in `sqlite:PATH`, `sqlite://PATH` and `sqlite:///absolute`; SQLAlchemy's four slashes are absolute too.

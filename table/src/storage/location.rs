@@ -81,6 +81,12 @@ impl<'a> Location<'a> {
         }
     }
 
+    /// The location as it was given.
+    #[must_use]
+    pub fn whole(&self) -> &'a str {
+        self.whole
+    }
+
     /// The kind of store.
     #[must_use]
     pub fn scheme(&self) -> Scheme {

@@ -6,7 +6,7 @@
 //!
 //! [`Stores`] opens one store per scheme and authority and keeps it. Retries beyond those of the client, throttling,
 //! metering and faults are [wrappers](StoreWrapper) around a store. What `iceberg` reads and writes passes through the
-//! same stores ([`Stores::file_io`]).
+//! same stores ([`Stores::file_io`]). Credentials that a catalog gives out for a table win under its locations.
 
 mod iceberg_io;
 mod location;
@@ -14,6 +14,8 @@ mod s3;
 mod stores;
 #[cfg(test)]
 mod tests;
+mod vended;
 
 pub use self::location::{Location, Scheme, join, normalize};
 pub use self::stores::{StoreWrapper, Stores};
+pub(crate) use self::vended::{Grant, Renew, StorageCredential};

@@ -7,7 +7,7 @@ use iceberg::io::{
     CLIENT_REGION, S3_ACCESS_KEY_ID, S3_ALLOW_ANONYMOUS, S3_ENDPOINT, S3_PATH_STYLE_ACCESS, S3_REGION,
     S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN, S3_SSE_KEY, S3_SSE_TYPE,
 };
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsCredentialProvider};
 use object_store::{ClientOptions, RetryConfig};
 
 use crate::{Error, ErrorKind, Result};
@@ -23,9 +23,17 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_TIMEOUT: Duration = Duration::from_secs(45);
 const MAX_RETRIES: usize = 6;
 
-/// Opens the store of one bucket.
-pub(super) fn open(bucket: &str, properties: &HashMap<String, String>) -> Result<AmazonS3> {
-    builder(bucket, properties)?.build().map_err(|error| {
+/// Opens the store of one bucket. `credentials` sign its requests where they are given, else those of the properties.
+pub(super) fn open(
+    bucket: &str,
+    properties: &HashMap<String, String>,
+    credentials: Option<AwsCredentialProvider>,
+) -> Result<AmazonS3> {
+    let mut builder = builder(bucket, properties)?;
+    if let Some(credentials) = credentials {
+        builder = builder.with_credentials(credentials);
+    }
+    builder.build().map_err(|error| {
         let message = format!("cannot open the store of bucket `{bucket}` with the given `s3.*` properties");
         Error::new(ErrorKind::Configuration, message).with_source(error)
     })

@@ -16,12 +16,21 @@ use serde::{Deserialize, Serialize};
 use super::iceberg_io::FirnStorageFactory;
 use super::location::{Location, Scheme};
 use super::s3;
+use super::vended::{Grant, Granted, Vended};
 use crate::{Error, ErrorKind, Result};
 
 /// Wraps every store that is opened: metering, throttling, faults.
 pub type StoreWrapper = Arc<dyn Fn(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> + Send + Sync>;
 
-type Opened = Arc<Mutex<HashMap<(Scheme, String), Arc<dyn ObjectStore>>>>;
+type Opened = Arc<Mutex<HashMap<StoreKey, Arc<dyn ObjectStore>>>>;
+
+/// What one client serves: a scheme and authority, and of those the part that one vended credential is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct StoreKey {
+    scheme: Scheme,
+    authority: String,
+    granted: Option<(u64, String)>,
+}
 
 /// Deletes that run at a time where the store has no bulk request.
 const CONCURRENT_DELETES: usize = 16;
@@ -29,7 +38,8 @@ const CONCURRENT_DELETES: usize = 16;
 /// The object stores of a catalog or table, opened once per scheme and authority. Cheap to clone; clones share them.
 ///
 /// Schemes: `file`, `memory`, `s3`, `s3a`, `s3n`. Properties carry Iceberg's names (`s3.endpoint`, `s3.region`, …).
-/// Serialised as its properties alone: the stores are opened anew where it is read back.
+/// A REST catalog adds credentials of its tables, which win over the properties under the tables' locations.
+/// Serialised as its properties alone: the stores are opened anew where it is read back, without such credentials.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(from = "HashMap<String, String>", into = "HashMap<String, String>")]
 pub struct Stores {
@@ -37,6 +47,7 @@ pub struct Stores {
     wrapper: Option<StoreWrapper>,
     plain: Opened,
     wrapped: Opened,
+    vended: Arc<Vended>,
 }
 
 impl fmt::Debug for Stores {
@@ -66,7 +77,13 @@ impl Stores {
             wrapper: None,
             plain: Opened::default(),
             wrapped: Opened::default(),
+            vended: Arc::default(),
         }
+    }
+
+    /// Takes over the credentials of a table, for all clones of these stores.
+    pub(crate) fn grant(&self, grant: Grant) {
+        self.vended.grant(grant);
     }
 
     /// The same stores, each with `wrapper` around it, outside of any wrapper that is there already.
@@ -165,26 +182,39 @@ impl Stores {
     }
 
     fn store(&self, location: &Location<'_>) -> Result<Arc<dyn ObjectStore>> {
-        let key = (location.scheme(), location.authority().to_owned());
+        let granted = match location.scheme() {
+            Scheme::S3 => self.vended.find(location.whole()),
+            Scheme::File | Scheme::Memory => None,
+        };
+        let key = StoreKey {
+            scheme: location.scheme(),
+            authority: location.authority().to_owned(),
+            granted: granted.as_ref().map(|granted| granted.key.clone()),
+        };
         let mut wrapped = self.wrapped.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = wrapped.get(&key) {
             return Ok(store.clone());
         }
-        let plain = self.plain_store(&key)?;
+        let plain = self.plain_store(&key, granted)?;
         let store = self.wrapper.as_ref().map_or_else(|| plain.clone(), |wrap| wrap(plain.clone()));
         wrapped.insert(key, store.clone());
         Ok(store)
     }
 
-    fn plain_store(&self, key: &(Scheme, String)) -> Result<Arc<dyn ObjectStore>> {
+    fn plain_store(&self, key: &StoreKey, granted: Option<Granted>) -> Result<Arc<dyn ObjectStore>> {
         let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = plain.get(key) {
             return Ok(store.clone());
         }
-        let store: Arc<dyn ObjectStore> = match key.0 {
-            Scheme::File => Arc::new(LocalFileSystem::new()),
-            Scheme::Memory => Arc::new(InMemory::new()),
-            Scheme::S3 => Arc::new(s3::open(&key.1, &self.properties)?),
+        let store: Arc<dyn ObjectStore> = match (key.scheme, granted) {
+            (Scheme::File, _) => Arc::new(LocalFileSystem::new()),
+            (Scheme::Memory, _) => Arc::new(InMemory::new()),
+            (Scheme::S3, None) => Arc::new(s3::open(&key.authority, &self.properties, None)?),
+            (Scheme::S3, Some(granted)) => {
+                let mut properties = (*self.properties).clone();
+                properties.extend(granted.properties);
+                Arc::new(s3::open(&key.authority, &properties, granted.provider)?)
+            }
         };
         plain.insert(key.clone(), store.clone());
         Ok(store)

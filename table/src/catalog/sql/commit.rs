@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iceberg::spec::TableMetadata;
 use iceberg::table::Table;
-use iceberg::{Catalog, TableCommit, TableIdent, TableRequirement, TableUpdate};
+use iceberg::{TableIdent, TableRequirement, TableUpdate};
 
 use super::super::update::{Refusal, apply, drops_a_ref};
 use super::super::{CommitOutcome, metadata_file};
@@ -17,8 +17,6 @@ use crate::{Error, ErrorKind, Result};
 const DELETE_AFTER_COMMIT: &str = "write.metadata.delete-after-commit.enabled";
 /// How long a commit that landed may wait for deletes that are of no consequence to it.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Tries for commits that came as `iceberg`'s own [`TableCommit`], whose caller retries no further.
-const FOREIGN_TRIES: u32 = 5;
 
 impl SqlCatalog {
     pub(super) async fn compare_and_set(
@@ -151,37 +149,6 @@ impl SqlCatalog {
                 }
             }
             Err(_) => tracing::warn!(table = %ident, files, "deleting old metadata files timed out"),
-        }
-    }
-
-    /// A commit made by `iceberg`'s transactions: the same compare-and-set, with the outcome as an error.
-    pub(super) async fn apply_foreign(&self, mut commit: TableCommit) -> iceberg::Result<Table> {
-        let (requirements, updates) = (commit.take_requirements(), commit.take_updates());
-        let ident = commit.identifier();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let base = self.load_table(ident).await?;
-            return match self.compare_and_set(&base, &requirements, updates.clone()).await {
-                CommitOutcome::Committed(table) => Ok(*table),
-                CommitOutcome::Conflict | CommitOutcome::NotApplied { .. } if tries < FOREIGN_TRIES => {
-                    continue;
-                }
-                CommitOutcome::Conflict => {
-                    let message =
-                        format!("the head of table `{ident}` moved or does not meet the requirements");
-                    let kind = iceberg::ErrorKind::CatalogCommitConflicts;
-                    Err(iceberg::Error::new(kind, message).with_retryable(true))
-                }
-                CommitOutcome::NotApplied { cause, .. } => {
-                    Err(iceberg::Error::from(cause).with_retryable(true))
-                }
-                CommitOutcome::Rejected(error) => Err(error.into()),
-                CommitOutcome::Unknown(error) => {
-                    let error = Error::new(ErrorKind::UnknownOutcome, error.to_string()).with_source(error);
-                    Err(error.into())
-                }
-            };
         }
     }
 }

@@ -13,6 +13,7 @@ use iceberg::{
     TableUpdate,
 };
 
+use super::super::foreign::apply_foreign;
 use super::super::{CommitCatalog, CommitOutcome, IfMissing};
 use super::rows::Rows;
 use crate::Result;
@@ -182,6 +183,6 @@ impl Catalog for SqlCatalog {
     }
 
     async fn update_table(&self, commit: TableCommit) -> iceberg::Result<Table> {
-        self.apply_foreign(commit).await
+        apply_foreign(self, commit).await
     }
 }
