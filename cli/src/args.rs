@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Verify(commands::verify::VerifyArgs),
     /// Checks the configuration, and with --connect everything it points at
     Check(commands::check::CheckArgs),
+    /// Stands in front of a catalog or a store and breaks what its rules name
+    Chaos(commands::chaos::ChaosArgs),
     /// Shows settings
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
@@ -88,7 +90,7 @@ impl Command {
             Self::Offsets(command) => command.given(),
             Self::Verify(args) => args.given(),
             Self::Check(args) => args.given(),
-            Self::Config(_) | Self::Completions(_) => Vec::new(),
+            Self::Chaos(_) | Self::Config(_) | Self::Completions(_) => Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`config`] | settings from four sources, all problems at once |
 //! | [`context`] | what every command gets: settings, output, the signal to stop |
 //! | [`commands`] | one verb, one file |
+//! | [`chaos`] | `firn chaos`: a proxy that breaks what its rules name |
 //! | [`demo`], [`broker`] | `firn demo`: everything at work, and the Kafka broker in memory it runs on |
 //! | [`render`], [`units`], [`output`], [`progress`], [`logging`] | what people and programs read |
 //! | [`exit`] | exit codes, and which error has which |
@@ -15,6 +16,7 @@
 mod args;
 #[cfg(feature = "embedded-broker")]
 mod broker;
+mod chaos;
 mod commands;
 mod compaction;
 mod config;

@@ -37,6 +37,7 @@ fn help_names_every_verb_and_every_exit_code() {
         "offsets",
         "verify",
         "check",
+        "chaos",
         "config",
         "completions",
     ];

@@ -1,5 +1,6 @@
 //! The verbs, one per file: arguments, and what they do with the libraries.
 
+pub(crate) mod chaos;
 pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod completions;
@@ -30,6 +31,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> anyhow::Result<E
         Command::Offsets(command) => offsets::run(&command, context).await,
         Command::Verify(_) => verify::run(context).await,
         Command::Check(args) => check::run(&args, context).await,
+        Command::Chaos(args) => chaos::run(&args, context).await,
         Command::Config(command) => config::run(&command, context),
         Command::Completions(args) => completions::run(&args, context),
     }
