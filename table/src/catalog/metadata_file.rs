@@ -7,15 +7,17 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use iceberg::spec::{TableMetadata, TableProperties};
+use iceberg::spec::{TableMetadata, TableMetadataRef, TableProperties};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::metadata_json::Texts;
 use crate::storage::{Stores, join};
 use crate::{Error, ErrorKind, Result};
 
@@ -73,15 +75,27 @@ fn version_of(location: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
+/// Metadata, and what makes serialising the next metadata of the table cheap.
+#[derive(Debug, Clone)]
+pub(super) struct Contents {
+    pub(super) metadata: TableMetadataRef,
+    pub(super) texts: Option<Texts>,
+}
+
 /// Serialises metadata, off the runtime's threads, and writes it to `location`.
-pub(super) async fn write(stores: &Stores, location: &str, metadata: TableMetadata) -> Result<TableMetadata> {
-    let (metadata, bytes) = off_runtime(move || {
-        let bytes = encode(&metadata)?;
-        Ok((metadata, bytes))
+pub(super) async fn write(
+    stores: &Stores,
+    location: &str,
+    metadata: TableMetadata,
+    mut texts: Option<Texts>,
+) -> Result<Contents> {
+    let (contents, bytes) = off_runtime(move || {
+        let bytes = encode(&metadata, &mut texts)?;
+        Ok((Contents { metadata: Arc::new(metadata), texts }, bytes))
     })
     .await?;
     stores.write(location, bytes).await?;
-    Ok(metadata)
+    Ok(contents)
 }
 
 /// Reads metadata and parses it off the runtime's threads.
@@ -89,7 +103,7 @@ pub(super) async fn write(stores: &Stores, location: &str, metadata: TableMetada
 /// # Errors
 /// `NotFound` where the file is gone, `Unsupported` for a version or a type that is not known, `Data` for other bytes
 /// that are no metadata.
-pub(super) async fn read(stores: &Stores, location: &str) -> Result<TableMetadata> {
+pub(super) async fn read(stores: &Stores, location: &str) -> Result<Contents> {
     let bytes = stores.read(location).await?;
     off_runtime(move || decode(&bytes)).await.map_err(|error| error.context(format_args!("`{location}`")))
 }
@@ -100,10 +114,17 @@ async fn off_runtime<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send 
     })?
 }
 
-fn encode(metadata: &TableMetadata) -> Result<Bytes> {
-    let json = serde_json::to_vec(metadata).map_err(|error| {
+fn encode(metadata: &TableMetadata, texts: &mut Option<Texts>) -> Result<Bytes> {
+    let json = match texts {
+        Some(texts) => texts.encode(metadata),
+        None => serde_json::to_vec(metadata),
+    };
+    let json = json.map_err(|error| {
         Error::new(ErrorKind::Internal, "the new table metadata cannot be serialised").with_source(error)
     })?;
+    if texts.is_none() {
+        *texts = Texts::read(&json, metadata);
+    }
     match Codec::of_table(metadata.properties())? {
         Codec::None => Ok(json.into()),
         Codec::Gzip => {
@@ -114,7 +135,7 @@ fn encode(metadata: &TableMetadata) -> Result<Bytes> {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<TableMetadata> {
+fn decode(bytes: &[u8]) -> Result<Contents> {
     let plain: Vec<u8>;
     let json = if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
@@ -125,7 +146,9 @@ fn decode(bytes: &[u8]) -> Result<TableMetadata> {
     } else {
         bytes
     };
-    serde_json::from_slice(json).map_err(|error| explain(json, error))
+    let metadata: TableMetadata = serde_json::from_slice(json).map_err(|error| explain(json, error))?;
+    let texts = Texts::read(json, &metadata);
+    Ok(Contents { metadata: Arc::new(metadata), texts })
 }
 
 fn gzip_error(error: std::io::Error, kind: ErrorKind) -> Error {
@@ -215,9 +238,11 @@ mod tests {
             let table = metadata(&[(TableProperties::PROPERTY_METADATA_COMPRESSION_CODEC, codec)]);
             let location = next_location(&table, None).unwrap();
             assert_eq!(location.ends_with(".gz.metadata.json"), magic[0] == 0x1f, "{location}");
-            write(&stores, &location, table.clone()).await.unwrap();
-            assert!(stores.read(&location).await.unwrap().starts_with(magic), "{codec}");
-            assert_eq!(read(&stores, &location).await.unwrap(), table, "{codec}");
+            for texts in [None, Texts::of_new_table(&table)] {
+                write(&stores, &location, table.clone(), texts).await.unwrap();
+                assert!(stores.read(&location).await.unwrap().starts_with(magic), "{codec}");
+                assert_eq!(*read(&stores, &location).await.unwrap().metadata, table, "{codec}");
+            }
         }
         let wrong = metadata(&[(TableProperties::PROPERTY_METADATA_COMPRESSION_CODEC, "zstd")]);
         assert_eq!(next_location(&wrong, None).unwrap_err().kind(), ErrorKind::Configuration);

@@ -9,6 +9,7 @@
 //! | `open` | URIs and names |
 //! | `create` | new tables: partition and sort fields by column name, firn's default properties |
 //! | `metadata_file` | metadata files: names, bytes, reading and writing |
+//! | `metadata_json` | metadata as JSON, with the texts of snapshots kept from commit to commit |
 //! | `update` | requirements and updates applied to a head: pure |
 //! | `foreign` | commits of `iceberg`'s own transactions |
 //! | `sql` | the SQL catalog on SQLite |
@@ -17,6 +18,7 @@
 mod create;
 mod foreign;
 mod metadata_file;
+mod metadata_json;
 mod open;
 mod rest;
 mod sql;

@@ -31,14 +31,14 @@ pub(super) fn apply(
     head: &TableMetadata,
     location: &str,
     requirements: &[TableRequirement],
-    updates: Vec<TableUpdate>,
+    updates: &[TableUpdate],
 ) -> Result<Applied, Refusal> {
     if requirements.iter().any(|requirement| requirement.check(Some(head)).is_err()) {
         return Err(Refusal::Requirement);
     }
     let mut builder = head.clone().into_builder(Some(location.to_owned()));
     for update in updates {
-        builder = update.apply(builder).map_err(Refusal::Update)?;
+        builder = update.clone().apply(builder).map_err(Refusal::Update)?;
     }
     let built = builder.build().map_err(Refusal::Update)?;
     let kept: HashSet<&str> =

@@ -1,12 +1,13 @@
 //! The compare-and-set with its outcomes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use iceberg::spec::TableMetadata;
 use iceberg::table::Table;
 use iceberg::{TableIdent, TableRequirement, TableUpdate};
 
+use super::super::metadata_file::Contents;
+use super::super::metadata_json::Texts;
 use super::super::update::{Refusal, apply, drops_a_ref};
 use super::super::{CommitOutcome, metadata_file};
 use super::failure::Failure;
@@ -31,12 +32,13 @@ impl SqlCatalog {
             Err(outcome) => return outcome,
         };
         let moved = base.metadata_location() != Some(&head.location);
-        match moved.then(|| drops_a_ref(&head.metadata, &updates)).transpose() {
+        let Contents { metadata, texts } = &head.contents;
+        match moved.then(|| drops_a_ref(metadata, &updates)).transpose() {
             Ok(Some(true)) => return CommitOutcome::Conflict,
             Ok(Some(false) | None) => {}
             Err(error) => return CommitOutcome::Rejected(error),
         }
-        let applied = match apply(&head.metadata, &head.location, requirements, updates) {
+        let applied = match apply(metadata, &head.location, requirements, &updates) {
             Ok(applied) => applied,
             Err(Refusal::Requirement) => return CommitOutcome::Conflict,
             Err(Refusal::Update(_)) if moved => return CommitOutcome::Conflict,
@@ -46,7 +48,8 @@ impl SqlCatalog {
                 );
             }
         };
-        let next = match self.write_metadata(applied.metadata, &head.location).await {
+        let texts = texts.clone().and_then(|texts| texts.after(&updates, &applied.metadata));
+        let next = match self.write_metadata(applied.metadata, texts, &head.location).await {
             Ok(next) => next,
             Err(outcome) => return outcome,
         };
@@ -72,7 +75,8 @@ impl SqlCatalog {
             Err(failure) => return Err(not_applied(failure.into_error("looking up the head"))),
         };
         if base.metadata_location() == Some(location.as_str()) {
-            return Ok(Head { location, metadata: base.metadata_ref() });
+            let texts = self.cached(ident, &location).and_then(|head| head.contents.texts);
+            return Ok(Head { location, contents: Contents { metadata: base.metadata_ref(), texts } });
         }
         match self.read_head(ident, location).await {
             Ok(head) => Ok(head),
@@ -84,11 +88,16 @@ impl SqlCatalog {
     }
 
     /// Writes the next metadata file. A failure is definite: no row names the file yet.
-    async fn write_metadata(&self, metadata: TableMetadata, previous: &str) -> Result<Head, CommitOutcome> {
+    async fn write_metadata(
+        &self,
+        metadata: TableMetadata,
+        texts: Option<Texts>,
+        previous: &str,
+    ) -> Result<Head, CommitOutcome> {
         let location =
             metadata_file::next_location(&metadata, Some(previous)).map_err(CommitOutcome::Rejected)?;
-        match metadata_file::write(&self.stores, &location, metadata).await {
-            Ok(metadata) => Ok(Head { location, metadata: Arc::new(metadata) }),
+        match metadata_file::write(&self.stores, &location, metadata, texts).await {
+            Ok(contents) => Ok(Head { location, contents }),
             Err(error) => {
                 self.discard(&location).await;
                 Err(match error.kind() {
@@ -101,7 +110,7 @@ impl SqlCatalog {
 
     async fn landed(&self, ident: &TableIdent, head: Head, dropped: Vec<String>) -> CommitOutcome {
         self.remember(ident, &head);
-        if deletes_after_commit(&head.metadata) {
+        if deletes_after_commit(&head.contents.metadata) {
             self.delete_dropped(ident, dropped).await;
         }
         match self.table(ident, head) {

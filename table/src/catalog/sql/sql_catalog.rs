@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use iceberg::io::FileIO;
-use iceberg::spec::TableMetadataRef;
 use iceberg::table::Table;
 use iceberg::{
     Catalog, Namespace, NamespaceIdent, Runtime, TableCommit, TableCreation, TableIdent, TableRequirement,
@@ -14,6 +13,7 @@ use iceberg::{
 };
 
 use super::super::foreign::apply_foreign;
+use super::super::metadata_file::Contents;
 use super::super::{CommitCatalog, CommitOutcome, IfMissing};
 use super::rows::Rows;
 use crate::Result;
@@ -51,7 +51,7 @@ pub(in crate::catalog) struct SqlCatalog {
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub(super) location: String,
-    pub(super) metadata: TableMetadataRef,
+    pub(super) contents: Contents,
 }
 
 impl SqlCatalog {
@@ -67,7 +67,7 @@ impl SqlCatalog {
             .file_io(self.file_io.clone())
             .identifier(ident.clone())
             .metadata_location(head.location)
-            .metadata(head.metadata)
+            .metadata(head.contents.metadata)
             .runtime(Runtime::try_current()?)
             .disable_cache()
             .build()?;

@@ -1,12 +1,11 @@
 //! Tables: looking them up, making, renaming and dropping them.
 
-use std::sync::Arc;
-
 use iceberg::spec::TableMetadataBuilder;
 use iceberg::table::Table;
 use iceberg::{NamespaceIdent, TableCreation, TableIdent};
 
 use super::super::metadata_file;
+use super::super::metadata_json::Texts;
 use super::failure::Failure;
 use super::{Head, SqlCatalog};
 use crate::storage::join;
@@ -42,8 +41,8 @@ impl SqlCatalog {
         if let Some(head) = self.cached(ident, &location) {
             return Ok(head);
         }
-        let metadata = metadata_file::read(&self.stores, &location).await?;
-        let head = Head { location, metadata: Arc::new(metadata) };
+        let contents = metadata_file::read(&self.stores, &location).await?;
+        let head = Head { location, contents };
         self.remember(ident, &head);
         Ok(head)
     }
@@ -75,8 +74,9 @@ impl SqlCatalog {
         }
         let metadata = TableMetadataBuilder::from_table_creation(creation)?.build()?.metadata;
         let location = metadata_file::next_location(&metadata, None)?;
-        let metadata = metadata_file::write(&self.stores, &location, metadata).await?;
-        let head = Head { location, metadata: Arc::new(metadata) };
+        let texts = Texts::of_new_table(&metadata);
+        let contents = metadata_file::write(&self.stores, &location, metadata, texts).await?;
+        let head = Head { location, contents };
         match self.rows.insert(&ident, &head.location).await {
             Ok(()) => {
                 self.remember(&ident, &head);
@@ -112,8 +112,8 @@ impl SqlCatalog {
     /// Takes a table whose metadata file is there already into the catalog.
     pub(super) async fn adopt(&self, ident: &TableIdent, location: String) -> iceberg::Result<Table> {
         self.require_namespace(ident.namespace()).await?;
-        let metadata = metadata_file::read(&self.stores, &location).await?;
-        let head = Head { location, metadata: Arc::new(metadata) };
+        let contents = metadata_file::read(&self.stores, &location).await?;
+        let head = Head { location, contents };
         match self.rows.insert(ident, &head.location).await {
             Ok(()) => {
                 self.remember(ident, &head);
