@@ -86,6 +86,7 @@ pub async fn continuous(
             Err(error) => return Err(error),
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => {}
             () = tokio::time::sleep(options.interval) => {}
         }

@@ -21,6 +21,8 @@ pub enum Event {
     GroupStarted {
         /// The plan's number of the group.
         group: usize,
+        /// The locations of its files.
+        files: Vec<String>,
     },
     /// Work went on since the last event of this kind for the same group.
     Progress {

@@ -10,6 +10,8 @@
 //! | [`layout`] | the live files of a snapshot as statistics |
 //! | [`manifest`] | manifests and manifest lists: reading and writing them |
 //! | [`files`] | Parquet data files: writing them with Iceberg's metrics, reading them by field id |
+//! | [`threads`] | where CPU work runs |
+//! | [`Surroundings`] | the wall clock and randomness |
 //!
 //! The library prints nothing, reads no environment variable and never exits the process.
 
@@ -24,5 +26,8 @@ pub mod manifest;
 #[doc(hidden)]
 pub mod protections;
 pub mod storage;
+mod surroundings;
+pub mod threads;
 
 pub use error::{Error, ErrorKind, Result};
+pub use surroundings::Surroundings;

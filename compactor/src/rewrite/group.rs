@@ -104,6 +104,8 @@ impl Rewriter {
     /// Rewrites a group and verifies what came out; `None` where the run was stopped. CPU work runs where it is
     /// called. On any other end than `Some`, no output is left.
     pub(crate) async fn rewrite(&self, task: GroupTask) -> Result<Option<Rewritten>> {
+        let files = task.files.iter().map(|file| file.file.file_path().to_owned()).collect();
+        self.context.observer.observe(&Event::GroupStarted { group: task.id, files });
         let summary = Arc::new(Mutex::new(Summary::new(self.context.verify)));
         let mut writer = self.writer(&task)?;
         let written = async {

@@ -14,6 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 use firn_table::files::DataFileReader;
 use firn_table::layout::LiveFile;
+use firn_table::threads;
 use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
@@ -56,13 +57,17 @@ impl PartitionStream for GroupSource {
         let rows = stream.tx();
         let memory = MemoryConsumer::new("group reader").register(context.memory_pool());
         let source = self.clone();
-        let runtime = Handle::current();
-        // Summing up is CPU work: it has a thread of its own.
-        stream.spawn_blocking(move || {
-            runtime
-                .block_on(source.read(&memory, &rows))
-                .map_err(|error| DataFusionError::External(error.into()))
-        });
+        let read = async move {
+            let read = source.read(&memory, &rows).await;
+            read.map_err(|error| DataFusionError::External(error.into()))
+        };
+        if threads::is_inline() {
+            stream.spawn(read);
+        } else {
+            let runtime = Handle::current();
+            // Summing up is CPU work: it has a thread of its own.
+            stream.spawn_blocking(move || runtime.block_on(read));
+        }
         stream.build()
     }
 }

@@ -1,19 +1,19 @@
 //! Groups of a plan, several at a time.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use firn_table::commit::TableHandle;
+use firn_table::threads;
 use iceberg::table::Table;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::observe::{Event, Observer};
 use crate::plan::{Plan, Prepared};
@@ -53,7 +53,7 @@ pub(crate) async fn run_prepared(run: Run<'_>, table: Table, prepared: Prepared)
         RunReport { planned_on: plan.planned_on, groups_planned: plan.groups.len(), ..RunReport::default() };
     let Some(planned_on) = plan.planned_on.filter(|_| !plan.is_empty()) else { return Ok(report) };
     // Version 7: names of outputs sort by time.
-    let run_id = Uuid::now_v7();
+    let run_id = run.handle.surroundings().uuid();
     let mut commits = Commits {
         handle: run.handle,
         observer: run.observer.clone(),
@@ -136,6 +136,9 @@ async fn rewrite_in_turn(rewriter: Arc<Rewriter>, slots: Arc<Semaphore>, task: G
     let id = task.id;
     // The semaphore is fair and never closed.
     let Ok(_slot) = slots.acquire_owned().await else { return (id, Ok(None)) };
+    if threads::is_inline() {
+        return (id, rewriter.rewrite(task).await);
+    }
     let runtime = Handle::current();
     // Encoding is CPU work: it keeps a thread of its own busy until the group is done.
     let rewritten = tokio::task::spawn_blocking(move || runtime.block_on(rewriter.rewrite(task))).await;

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::metadata_json::Texts;
 use crate::storage::{Stores, join};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, threads};
 
 /// A property that moves metadata out of the table's folder.
 const METADATA_PATH: &str = "write.metadata.path";
@@ -109,7 +109,7 @@ pub(super) async fn read(stores: &Stores, location: &str) -> Result<Contents> {
 }
 
 async fn off_runtime<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
+    threads::off_runtime(work).await.map_err(|error| {
         Error::new(ErrorKind::Internal, "handling table metadata failed").with_source(error)
     })?
 }

@@ -49,7 +49,7 @@ impl TableHandle {
     }
 
     pub(super) fn names(&self) -> MetadataNames {
-        MetadataNames::of_table(self.table().metadata())
+        MetadataNames::of_table(self.table().metadata(), self.surroundings.uuid())
     }
 }
 

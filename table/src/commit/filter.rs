@@ -4,7 +4,7 @@
 //! and are good for every attempt. An append that wins the race adds a manifest that cannot hold an input (its
 //! lowest sequence number is above all of theirs), so a retry reads nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -22,7 +22,8 @@ const CONCURRENT: usize = 16;
 
 /// The files that the active groups remove, by path.
 pub(super) struct Inputs<'a> {
-    by_path: HashMap<&'a str, (usize, &'a LiveFile)>,
+    /// In order, so that of several reasons the same one is told each time.
+    by_path: BTreeMap<&'a str, (usize, &'a LiveFile)>,
     specs: HashSet<i32>,
     highest_sequence_number: i64,
 }
@@ -31,7 +32,7 @@ impl<'a> Inputs<'a> {
     /// The inputs of the groups that are active.
     pub(super) fn of(groups: &'a [ReplaceGroup], active: &[bool]) -> Self {
         let mut inputs =
-            Self { by_path: HashMap::new(), specs: HashSet::new(), highest_sequence_number: i64::MIN };
+            Self { by_path: BTreeMap::new(), specs: HashSet::new(), highest_sequence_number: i64::MIN };
         for (index, group) in groups.iter().enumerate().filter(|(index, _)| active[*index]) {
             for input in &group.removed {
                 inputs.by_path.insert(input.file.file_path(), (index, input));
@@ -143,7 +144,7 @@ impl Filters {
                 ));
             }
         }
-        let mut changed: HashMap<usize, String> = HashMap::new();
+        let mut changed: BTreeMap<usize, String> = BTreeMap::new();
         for (path, (group, input)) in &inputs.by_path {
             let reason = match live.get(path) {
                 None => format!("`{path}` is not in the table any more"),
@@ -154,9 +155,7 @@ impl Filters {
             };
             changed.entry(*group).or_insert(reason);
         }
-        let mut changed: Vec<(usize, String)> = changed.into_iter().collect();
-        changed.sort_unstable();
-        Ok(changed)
+        Ok(changed.into_iter().collect())
     }
 
     /// Forgets a group that was dropped: the manifests that hold its inputs are filtered anew.

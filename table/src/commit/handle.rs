@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iceberg::TableIdent;
 use iceberg::spec::ManifestFile;
 use iceberg::table::Table;
 use tokio::sync::Mutex as Queue;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{CommitLimits, TableHandle};
@@ -17,7 +18,7 @@ use crate::ledger::{CommitId, Standing, WriterName, standing};
 use crate::manifest::read_list;
 use crate::protections::{Protection, stands};
 use crate::storage::Stores;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Surroundings};
 
 /// What all clones of a handle share.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl TableHandle {
             kept: Mutex::default(),
             trouble: Mutex::default(),
         };
-        Ok(Self { inner: Arc::new(inner), limits })
+        Ok(Self { inner: Arc::new(inner), limits, surroundings: Surroundings::system() })
     }
 
     /// The same table with other limits.
@@ -120,6 +121,19 @@ impl TableHandle {
     #[must_use]
     pub fn limits(&self) -> &CommitLimits {
         &self.limits
+    }
+
+    /// The same table with another clock and other randomness.
+    #[must_use]
+    pub fn with_surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
+    }
+
+    /// The clock and the randomness that commits use.
+    #[must_use]
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// The table's name in its catalog.

@@ -40,6 +40,7 @@ use std::time::Duration;
 
 use iceberg::table::Table;
 
+use crate::Surroundings;
 use crate::files::NewFile;
 use crate::layout::LiveFile;
 use crate::ledger::{CommitId, Cursor, OffsetRange, TopicPartition, WriterName};
@@ -58,6 +59,7 @@ pub(crate) use update::{MetadataChange, Submitted};
 pub struct TableHandle {
     inner: Arc<Inner>,
     limits: CommitLimits,
+    surroundings: Surroundings,
 }
 
 /// A sealed flush: offset ranges with all files that hold their rows. Nothing is added to it after it was made.

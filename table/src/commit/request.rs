@@ -61,7 +61,7 @@ impl TableHandle {
             .with_snapshot_id(new.snapshot_id)
             .with_parent_snapshot_id(target.parent_id)
             .with_sequence_number(target.sequence_number)
-            .with_timestamp_ms(timestamp(base, now_ms()))
+            .with_timestamp_ms(timestamp(base, self.surroundings.now_ms()))
             .with_manifest_list(target.location.clone())
             .with_summary(new.changes.summary(new.operation, parent.map(AsRef::as_ref), &new.summary))
             .with_schema_id(metadata.current_schema_id())
@@ -139,8 +139,4 @@ fn timestamp(base: &Table, now_ms: i64) -> i64 {
         );
     }
     now_ms.max(last.saturating_add(1))
-}
-
-fn now_ms() -> i64 {
-    chrono::Utc::now().timestamp_millis()
 }

@@ -50,7 +50,7 @@ impl Tries {
                 self.failures = 0;
                 self.last = None;
                 tracing::debug!(table = %handle.ident(), conflicts = self.conflicts, "the head moved: re-basing");
-                Ok(after_conflict(&handle.limits, self.conflicts, rand::random()))
+                Ok(after_conflict(&handle.limits, self.conflicts, handle.surroundings.fraction()))
             }
             CommitOutcome::NotApplied { retry_after, cause } => Ok(self.failed(retry_after, cause, handle)),
             CommitOutcome::Unknown(error) => Ok(self.failed(None, error, handle)),
@@ -86,7 +86,7 @@ impl Tries {
         handle.note_trouble(Some(error.to_string()));
         self.last = Some(error);
         handle.forget_base();
-        after_failure(&handle.limits, self.failures, retry_after, rand::random())
+        after_failure(&handle.limits, self.failures, retry_after, handle.surroundings.fraction())
     }
 
     /// Waits before the next attempt, or ends where the limits say so.

@@ -105,7 +105,9 @@ impl Removal<'_> {
                 || parent.is_none_or(|parent| self.after.snapshot_by_id(parent).is_none())
                 || youngest_below_a_gap.is_some_and(|youngest| snapshot.sequence_number() <= youngest)
         };
-        self.after.snapshots().filter(on_border).cloned().collect()
+        let mut border: Vec<SnapshotRef> = self.after.snapshots().filter(on_border).cloned().collect();
+        border.sort_by_key(|snapshot| (snapshot.sequence_number(), snapshot.snapshot_id()));
+        border
     }
 
     /// What `files` says of the removed snapshots and of no kept one.

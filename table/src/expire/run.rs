@@ -14,7 +14,7 @@ impl TableHandle {
     /// As [`decide_expiry`]'s, and those of a commit; `NotFound` where a snapshot that was named is not in the table.
     /// Trouble after the commit landed is no error: what could not be deleted stands in [`ExpireReport::failed`].
     pub async fn expire(&self, options: &ExpireOptions) -> Result<ExpireReport> {
-        let now_ms = chrono::Utc::now().timestamp_millis();
+        let now_ms = self.surroundings().now_ms();
         if options.dry_run || !options.snapshot_ids.is_empty() {
             let table = self.refresh().await?;
             check_named(table.metadata(), options)?;

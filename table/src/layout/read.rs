@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt, stream};
 use iceberg::spec::{ManifestContentType, ManifestFile, Struct};
 use iceberg::table::Table;
-use tokio::task::JoinHandle;
 
 use super::LiveFile;
 use crate::files::partition_path;
 use crate::manifest::{has_live_files, read_list, read_manifest};
+use crate::threads::in_task;
 use crate::{Error, ErrorKind, Result};
 
 /// Manifests that are read at a time.
@@ -36,19 +36,9 @@ pub async fn live_files(table: &Table, snapshot_id: i64) -> Result<Vec<LiveFile>
     Ok(files)
 }
 
-/// Ends its task when it is dropped.
-struct Owned<T>(JoinHandle<T>);
-
-impl<T> Drop for Owned<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Reads a manifest in a task of its own, so that several are parsed at a time.
 async fn read_one(table: Table, manifest: ManifestFile) -> Result<Vec<LiveFile>> {
-    let mut task = Owned(tokio::spawn(async move { files_of(&table, &manifest).await }));
-    (&mut task.0).await.map_err(|cause| {
+    in_task(async move { files_of(&table, &manifest).await }).await.map_err(|cause| {
         Error::new(ErrorKind::Internal, "the task that reads a manifest ended early").with_source(cause)
     })?
 }

@@ -85,7 +85,7 @@ async fn table_of_files(stores: &Stores, columns: usize, groups: Vec<Vec<NewFile
     };
     let properties = HashMap::from([(property_name("main", &writer), ledger.to_text())]);
     let metadata = builder(columns, properties).build().unwrap().metadata;
-    let (file_io, names) = (stores.file_io(), MetadataNames::of_table(&metadata));
+    let (file_io, names) = (stores.file_io(), MetadataNames::of_table(&metadata, uuid::Uuid::now_v7()));
     let output = Output { file_io: &file_io, names: &names, snapshot_id: SNAPSHOT_ID };
     let mut manifests = Vec::new();
     for group in groups {
@@ -169,7 +169,7 @@ async fn tombstones_are_not_live() {
     let table = three_files(&stores).await;
     let (list, file_io) = (manifests(&table, SNAPSHOT_ID).await.unwrap(), stores.file_io());
     let contents: ManifestContents = read_manifest(&file_io, &list[0]).await.unwrap();
-    let names = MetadataNames::of_table(table.metadata());
+    let names = MetadataNames::of_table(table.metadata(), uuid::Uuid::now_v7());
     let output = Output { file_io: &file_io, names: &names, snapshot_id: 78 };
     let removed = contents.entries[0].file.file_path();
     let filtered = write_filtered(output, &contents, &HashSet::from([removed])).await.unwrap();

@@ -18,12 +18,13 @@ pub(crate) struct MetadataNames {
 
 impl MetadataNames {
     /// Names in the table's metadata folder (`write.metadata.path`, or `metadata` in its location).
-    pub(crate) fn of_table(metadata: &TableMetadata) -> Self {
+    /// `unique` is a UUID that no other commit has.
+    pub(crate) fn of_table(metadata: &TableMetadata, unique: Uuid) -> Self {
         let directory = match metadata.properties().get("write.metadata.path") {
             Some(path) => path.trim_end_matches('/').to_owned(),
             None => format!("{}/metadata", metadata.location().trim_end_matches('/')),
         };
-        Self { directory, unique: Uuid::now_v7(), given: Mutex::default() }
+        Self { directory, unique, given: Mutex::default() }
     }
 
     /// The location of the next manifest.

@@ -11,7 +11,7 @@ use iceberg::spec::{
 use iceberg::table::Table;
 
 use super::{Entry, ManifestContents};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, threads};
 
 /// Above this size a manifest is parsed on a thread for blocking work.
 const PARSE_INLINE_BYTES: usize = 128 * 1024;
@@ -80,7 +80,7 @@ async fn parse<T: Send + 'static>(
     if bytes.len() <= PARSE_INLINE_BYTES {
         return parser(&bytes);
     }
-    tokio::task::spawn_blocking(move || parser(&bytes)).await.map_err(|e| {
+    threads::off_runtime(move || parser(&bytes)).await.map_err(|e| {
         Error::new(ErrorKind::Internal, "the thread that parses a manifest ended early").with_source(e)
     })?
 }

@@ -56,7 +56,7 @@ struct Kit {
 
 impl Kit {
     fn new(metadata: TableMetadata) -> Self {
-        let names = MetadataNames::of_table(&metadata);
+        let names = MetadataNames::of_table(&metadata, uuid::Uuid::now_v7());
         Self { metadata, file_io: Stores::new(HashMap::new()).file_io(), names }
     }
 
@@ -441,7 +441,10 @@ fn the_number_of_manifests_and_the_work_stay_bounded() {
 #[test]
 fn names_are_never_given_twice() {
     let metadata = table_of(PrimitiveType::Long);
-    let (first, second) = (MetadataNames::of_table(&metadata), MetadataNames::of_table(&metadata));
+    let (first, second) = (
+        MetadataNames::of_table(&metadata, uuid::Uuid::now_v7()),
+        MetadataNames::of_table(&metadata, uuid::Uuid::now_v7()),
+    );
     let all: Vec<String> = [&first, &second]
         .into_iter()
         .flat_map(|names| [names.manifest(), names.manifest(), names.list(1), names.list(1)])

@@ -11,7 +11,7 @@ use iceberg::spec::{
 
 use super::{Entry, ManifestContents, MetadataNames, check_spec, schema_of_spec};
 use crate::files::NewFile;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, threads};
 
 /// A manifest entry with few metrics takes about this much; each metric value about [`METRIC_BYTES`].
 const ENTRY_BYTES: u64 = 200;
@@ -154,7 +154,7 @@ pub(crate) async fn write_list(
 
 /// Encodes and writes: here for few entries, and on a thread for blocking work for many.
 async fn finish(writer: ManifestWriter, entries: usize) -> Result<ManifestFile> {
-    if entries <= ENCODE_INLINE_ENTRIES {
+    if entries <= ENCODE_INLINE_ENTRIES || threads::is_inline() {
         return writer.write_manifest_file().await.map_err(unwritable);
     }
     let runtime = tokio::runtime::Handle::current();

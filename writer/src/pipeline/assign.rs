@@ -27,6 +27,7 @@ impl Pipeline {
             return Ok(());
         }
         let positions = tokio::select! {
+            biased;
             positions = self.positions(partitions) => positions?,
             () = stop.cancelled() => Vec::new(),
         };
@@ -40,6 +41,7 @@ impl Pipeline {
     pub(super) async fn reposition(&mut self, stop: &CancellationToken) -> Result<()> {
         let partitions = self.owned.keys().cloned().collect();
         let positions = tokio::select! {
+            biased;
             positions = self.positions(partitions) => positions?,
             () = stop.cancelled() => return Ok(()),
         };

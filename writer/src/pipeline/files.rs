@@ -156,8 +156,9 @@ impl Lanes {
                 Err(e) if e.kind() == ErrorKind::Unavailable && !discarded.is_cancelled() => {
                     tracing::warn!(location = target.location, error = %e, "upload failed, trying again");
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(MAX_RETRY_WAIT),
+                        biased;
                         () = discarded.cancelled() => return Ok(None),
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(MAX_RETRY_WAIT),
                     }
                 }
                 Err(e) => return Err(e),

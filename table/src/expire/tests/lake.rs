@@ -103,7 +103,7 @@ impl Lake {
     pub(super) async fn commit(&mut self, branch: &str, change: Change) -> i64 {
         let parent_id = self.head(branch);
         let sequence_number = self.metadata.last_sequence_number() + 1;
-        let names = MetadataNames::of_table(&self.metadata);
+        let names = MetadataNames::of_table(&self.metadata, uuid::Uuid::now_v7());
         let output = Output { file_io: &self.io, names: &names, snapshot_id: sequence_number };
         let parent = match parent_id {
             Some(id) => self.list(id).await,

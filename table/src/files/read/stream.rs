@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::plan::FilePlan;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, threads};
 
 /// Batches that may wait for the consumer.
 const BATCHES_AHEAD: usize = 2;
@@ -77,9 +78,19 @@ pub(super) fn batches(
     plan: FilePlan,
     file: &DataFile,
 ) -> BoxStream<'static, Result<RecordBatch>> {
-    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
     let location: Arc<str> = file.file_path().into();
     let expected = file.record_count();
+    let batches = if threads::is_inline() {
+        decoded_here(source, plan, expected)
+    } else {
+        decoded_ahead(source, plan, expected)
+    };
+    batches.map(move |batch| batch.map_err(|error| error.context(format!("data file `{location}`")))).boxed()
+}
+
+/// Fetches and decodes in a task and on blocking threads, ahead of the consumer.
+fn decoded_ahead(source: Source, plan: FilePlan, expected: u64) -> BoxStream<'static, Result<RecordBatch>> {
+    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
     let task = Task(tokio::spawn(async move {
         if let Err(error) = pump(source, Arc::new(plan), &sender, expected).await {
             // Without a receiver nobody wants to know.
@@ -97,8 +108,41 @@ pub(super) fn batches(
             },
         }
     })
-    .map(move |batch| batch.map_err(|error| error.context(format!("data file `{location}`"))))
     .boxed()
+}
+
+/// Fetches and decodes when the consumer asks, where it asks.
+fn decoded_here(source: Source, plan: FilePlan, expected: u64) -> BoxStream<'static, Result<RecordBatch>> {
+    let start = Here { source, plan, reader: None, rows: 0, expected };
+    stream::try_unfold(start, |mut here| async move { Ok(here.next().await?.map(|batch| (batch, here))) })
+        .boxed()
+}
+
+/// A file that is decoded where its batches are asked for.
+struct Here {
+    source: Source,
+    plan: FilePlan,
+    /// The open row group.
+    reader: Option<ParquetRecordBatchReader>,
+    rows: u64,
+    expected: u64,
+}
+
+impl Here {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.reader.as_mut().and_then(Iterator::next) {
+                let batch = batch.and_then(|batch| self.plan.apply(&batch)).map_err(invalid)?;
+                self.rows += batch.num_rows() as u64;
+                return Ok(Some(batch));
+            }
+            self.reader = self.source.next_row_group().await.map_err(read_error)?;
+            if self.reader.is_none() {
+                check_rows(self.rows, self.expected)?;
+                return Ok(None);
+            }
+        }
+    }
 }
 
 /// Fetches a row group while the one before it is decoded.
@@ -115,6 +159,10 @@ async fn pump(mut source: Source, plan: Arc<FilePlan>, sender: &Sender, expected
         }
         next = fetched;
     }
+    check_rows(rows, expected)
+}
+
+fn check_rows(rows: u64, expected: u64) -> Result<()> {
     if rows == expected {
         Ok(())
     } else {
@@ -122,9 +170,12 @@ async fn pump(mut source: Source, plan: Arc<FilePlan>, sender: &Sender, expected
     }
 }
 
+fn invalid(cause: ArrowError) -> Error {
+    Error::new(ErrorKind::Data, "its rows cannot be decoded").with_source(cause)
+}
+
 /// Decodes a row group; `None` where the consumer went away.
 fn decode(reader: ParquetRecordBatchReader, plan: &FilePlan, batches: &Sender) -> Result<Option<u64>> {
-    let invalid = |cause| Error::new(ErrorKind::Data, "its rows cannot be decoded").with_source(cause);
     let mut rows = 0;
     for batch in reader {
         let batch = batch.and_then(|batch| plan.apply(&batch)).map_err(invalid)?;
