@@ -11,6 +11,7 @@
 //!
 //! Specification: "Manifests", "Manifest lists", "Sequence number inheritance", "First row ID inheritance".
 
+mod memo;
 mod merge;
 mod names;
 mod read;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataFile, DataFileBuilder, FormatVersion, Manifest, ManifestContentType, ManifestEntry, ManifestEntryRef,
+    DataFile, DataFileBuilder, FormatVersion, ManifestContentType, ManifestEntry, ManifestEntryRef,
     ManifestFile, ManifestList, ManifestStatus,
 };
 use iceberg::table::Table;
 
-use super::{Entry, ManifestContents};
+use super::{Entry, ManifestContents, memo};
 use crate::{Error, ErrorKind, Result, threads};
 
 /// Above this size a manifest is parsed on a thread for blocking work.
@@ -87,7 +87,7 @@ async fn parse<T: Send + 'static>(
 
 fn contents(bytes: &[u8], manifest: &ManifestFile) -> Result<ManifestContents> {
     let path = &manifest.manifest_path;
-    let parsed = Manifest::parse_avro(bytes)
+    let parsed = memo::parse_avro(bytes)
         .map_err(|e| Error::from(e).context(format_args!("manifest `{path}` cannot be read")))?;
     let (entries, header) = parsed.into_parts();
     let mut row_ids = RowIds::of(manifest);

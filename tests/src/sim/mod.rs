@@ -10,6 +10,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`run`] | a run, from the table's creation to the last judgement |
+//! | [`stage`] | a world in which a scenario says what happens |
 //! | [`profile`] | what a run is made of, drawn from the seed |
 //! | [`actors`] | who acts, one file each |
 //! | [`process`], [`life`] | a process: its clock, its way to the servers, its crash or pause |
@@ -43,6 +44,7 @@ pub mod records;
 pub mod run;
 mod running;
 pub mod server;
+pub mod stage;
 pub mod view;
 mod words;
 pub mod world;

@@ -250,6 +250,9 @@ impl State {
     }
 }
 
+/// A client gives up a request after this time.
+const CLIENT_DEADLINE: Duration = Duration::from_secs(30);
+
 /// The way from one process to the servers.
 #[derive(Debug, Clone)]
 pub struct Link {
@@ -273,7 +276,9 @@ impl Link {
         for fault in struck {
             self.world.note_fault(&self.who, fault, &request);
         }
-        let answer = self.deliver(fate, serve).await;
+        // As HTTP clients do, whoever uses them.
+        let answer = tokio::time::timeout(CLIENT_DEADLINE, self.deliver(fate, serve)).await;
+        let answer = answer.unwrap_or(Err(Failure::Broken));
         self.life.point().await;
         answer
     }

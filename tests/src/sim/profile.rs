@@ -11,7 +11,7 @@ use iceberg::spec::{
     FormatVersion, NestedField, PrimitiveType, Schema, Transform, Type, UnboundPartitionSpec,
 };
 
-use super::actors::{CompactorPlan, ExpirerPlan, ProducerPlan, WriterPlan};
+use super::actors::{CompactorPlan, ExpirerPlan, ForeignPlan, ProducerPlan, WriterPlan};
 use super::dice::Dice;
 use super::faults;
 use super::process::Hardship;
@@ -28,11 +28,13 @@ pub enum Theme {
     Rivals,
     /// Writers, compactors and expiry.
     Compaction,
+    /// A foreign engine that changes schema, spec and history.
+    Foreign,
 }
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Calm, Self::Writers, Self::Rivals, Self::Compaction];
+    pub const ALL: [Self; 5] = [Self::Calm, Self::Writers, Self::Rivals, Self::Compaction, Self::Foreign];
 
     /// Its name.
     #[must_use]
@@ -42,6 +44,7 @@ impl Theme {
             Self::Writers => "writers",
             Self::Rivals => "rivals",
             Self::Compaction => "compaction",
+            Self::Foreign => "foreign",
         }
     }
 
@@ -53,9 +56,10 @@ impl Theme {
 
     /// The theme of a seed: seldom a calm one.
     fn draw(dice: &Dice) -> Self {
-        use Theme::{Calm, Compaction, Rivals, Writers};
+        use Theme::{Calm, Compaction, Foreign, Rivals, Writers};
         dice.one_of(&[
             Calm, Writers, Writers, Writers, Rivals, Rivals, Compaction, Compaction, Compaction, Compaction,
+            Foreign, Foreign,
         ])
     }
 }
@@ -79,6 +83,8 @@ pub struct Profile {
     pub compactors: Vec<(String, CompactorPlan)>,
     /// Expiry from outside.
     pub expirer: Option<ExpirerPlan>,
+    /// The other engine.
+    pub foreign: Option<ForeignPlan>,
     /// Chances of faults.
     pub faults: Vec<(&'static str, f64)>,
 }
@@ -104,7 +110,7 @@ impl Profile {
         let writers = draw_writers(theme, flush_age, &dice);
         let compactors = match theme {
             Theme::Compaction => dice.within(1..3),
-            Theme::Calm => 1,
+            Theme::Foreign | Theme::Calm => 1,
             Theme::Writers | Theme::Rivals => 0,
         };
         Self {
@@ -119,6 +125,7 @@ impl Profile {
                 .collect(),
             expirer: (matches!(theme, Theme::Compaction | Theme::Rivals) && dice.chance(0.5))
                 .then(|| draw_expirer(theme, &dice)),
+            foreign: (theme == Theme::Foreign).then(|| ForeignPlan::draw(&dice)),
             faults: if theme == Theme::Calm { Vec::new() } else { draw_faults(&dice) },
         }
     }
@@ -132,8 +139,8 @@ impl Profile {
         Setting {
             writers,
             flush_age: self.writers.iter().map(|(_, plan)| plan.flush_age).max().unwrap_or_default(),
-            cursors_may_go_back: false,
-            foreign_rows: false,
+            cursors_may_go_back: self.foreign.as_ref().is_some_and(|plan| plan.rolls_back),
+            foreign_rows: self.foreign.is_some(),
         }
     }
 
@@ -198,7 +205,7 @@ fn draw_writers(theme: Theme, flush_age: Duration, dice: &Dice) -> Vec<(String, 
     let count = match theme {
         Theme::Rivals => dice.within(2..5),
         Theme::Writers => dice.within(1..5),
-        Theme::Calm | Theme::Compaction => dice.within(1..3),
+        Theme::Calm | Theme::Compaction | Theme::Foreign => dice.within(1..3),
     };
     let hardship = draw_hardship(theme, dice);
     let name = WriterName::new("w").expect("a letter is a name");

@@ -11,7 +11,7 @@ use firn_table::ledger::{Ledger, TopicPartition};
 use firn_table::threads::Inline;
 use tokio::task::JoinSet;
 
-use super::actors::{compactor, expirer, partition, producer, writer};
+use super::actors::{compactor, expirer, foreign, partition, producer, writer};
 use super::dice::Dice;
 use super::history::History;
 use super::life::Destiny;
@@ -134,6 +134,7 @@ pub fn in_world<T, F: Future<Output = T>>(
 /// The whole course of a run.
 async fn play(world: &World, profile: &Profile) {
     create_table(world, profile);
+    world.log().set_session_timeout(Some(profile.session_timeout));
     for (fault, chance) in &profile.faults {
         world.network().set_chance(fault, *chance);
     }
@@ -155,6 +156,12 @@ async fn play(world: &World, profile: &Profile) {
             return world.violate(Violation::new("stop", "an actor did not end when it was told to stop"));
         }
     }
+    finish(world).await;
+}
+
+/// The end of a world in which nobody acts any more: requests that are still under way arrive, an hour passes, old
+/// snapshots are expired, and the checkers judge.
+pub async fn finish(world: &World) {
     world.wait_until(STOP_TIME, |world| world.requests_under_way() == 0).await;
     tokio::time::sleep(QUIET_HOUR).await;
     last_expiry(world).await;
@@ -173,6 +180,14 @@ pub fn create_table(world: &World, profile: &Profile) {
     world.committed(Commit { at: world.now(), by, before: None, after, updates: Vec::new() });
 }
 
+/// Drops the table; its files stay.
+pub fn drop_table(world: &World) {
+    let Some(head) = world.server().drop_table(world.ident()) else { return };
+    let by = Who { role: Role::World, name: "world".to_owned() };
+    let before = Some(table_of(world.ident(), &head, world.stores()));
+    world.committed(Commit { at: world.now(), by, before, after: None, updates: Vec::new() });
+}
+
 fn start(actors: &mut JoinSet<()>, world: &World, profile: &Profile) {
     actors.spawn(producer(world.clone(), profile.producer.clone()));
     for (name, plan) in &profile.writers {
@@ -183,6 +198,9 @@ fn start(actors: &mut JoinSet<()>, world: &World, profile: &Profile) {
     }
     if let Some(plan) = &profile.expirer {
         actors.spawn(expirer(world.clone(), "expirer".to_owned(), plan.clone()));
+    }
+    if let Some(plan) = &profile.foreign {
+        actors.spawn(foreign(world.clone(), "foreign".to_owned(), plan.clone()));
     }
 }
 
@@ -233,6 +251,9 @@ pub fn uncovered(world: &World) -> Vec<(TopicPartition, i64, i64)> {
 
 /// One more expiry, in good order: only the head stays.
 async fn last_expiry(world: &World) {
+    if world.server().head(world.ident()).is_none() {
+        return;
+    }
     let who = Who { role: Role::Maintenance, name: "last expiry".to_owned() };
     let process = Process::new(world, who, Destiny::default(), 0);
     let options =

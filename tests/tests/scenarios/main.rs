@@ -6,5 +6,6 @@
 mod engines;
 mod kafka;
 mod local;
+mod simulation;
 mod stream;
 mod tables;

@@ -61,6 +61,12 @@ impl Observer for Teller {
     }
 }
 
+/// Hands what a compactor tells to the records.
+#[must_use]
+pub fn compactor_observer(process: &Process) -> Arc<dyn Observer> {
+    Arc::new(Teller(process.clone()))
+}
+
 /// Runs compactor processes, one after the other, until the world stops.
 pub async fn compactor(world: World, name: String, plan: CompactorPlan) {
     let work = |process: Process| {
@@ -68,7 +74,7 @@ pub async fn compactor(world: World, name: String, plan: CompactorPlan) {
         async move {
             let handle = process.open().await?;
             let stop = process.world().stop().clone();
-            continuous(&handle, &options, Arc::new(Teller(process)), stop).await.map(drop)
+            continuous(&handle, &options, compactor_observer(&process), stop).await.map(drop)
         }
     };
     supervise(world, (Role::Compactor, name), plan.hardship, work, |_: &Result<()>| Next::Restart).await;

@@ -3,10 +3,12 @@
 
 mod compactor;
 mod expirer;
+mod foreign;
 mod producer;
 mod writer;
 
-pub use compactor::{CompactorPlan, compactor};
+pub use compactor::{CompactorPlan, compactor, compactor_observer};
 pub use expirer::{ExpirerPlan, expirer};
+pub use foreign::{ForeignPlan, foreign};
 pub use producer::{ProducerPlan, TOPIC, partition, produce, producer};
 pub use writer::{Teller, WriterPlan, writer, writer_parts};
