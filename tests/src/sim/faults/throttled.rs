@@ -25,6 +25,6 @@ impl Fault for Throttled {
     }
 
     fn spell(&self, dice: &Dice) -> Duration {
-        Duration::from_millis(dice.one_of(&[0, 500, 3_000, 30_000]))
+        Duration::from_millis(dice.one_of(&[0, 0, 0, 500, 500, 3_000, 3_000, 30_000]))
     }
 }
