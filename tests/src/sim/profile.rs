@@ -11,7 +11,7 @@ use iceberg::spec::{
     FormatVersion, NestedField, PrimitiveType, Schema, Transform, Type, UnboundPartitionSpec,
 };
 
-use super::actors::{CompactorPlan, ExpirerPlan, ForeignPlan, ProducerPlan, WriterPlan};
+use super::actors::{BrokerPlan, CompactorPlan, ExpirerPlan, ForeignPlan, ProducerPlan, WriterPlan};
 use super::dice::Dice;
 use super::faults;
 use super::process::Hardship;
@@ -30,11 +30,14 @@ pub enum Theme {
     Compaction,
     /// A foreign engine that changes schema, spec and history.
     Foreign,
+    /// New partitions, retention, a topic that is created again.
+    Topics,
 }
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Calm, Self::Writers, Self::Rivals, Self::Compaction, Self::Foreign];
+    pub const ALL: [Self; 6] =
+        [Self::Calm, Self::Writers, Self::Rivals, Self::Compaction, Self::Foreign, Self::Topics];
 
     /// Its name.
     #[must_use]
@@ -45,6 +48,7 @@ impl Theme {
             Self::Rivals => "rivals",
             Self::Compaction => "compaction",
             Self::Foreign => "foreign",
+            Self::Topics => "topics",
         }
     }
 
@@ -56,10 +60,10 @@ impl Theme {
 
     /// The theme of a seed: seldom a calm one.
     fn draw(dice: &Dice) -> Self {
-        use Theme::{Calm, Compaction, Foreign, Rivals, Writers};
+        use Theme::{Calm, Compaction, Foreign, Rivals, Topics, Writers};
         dice.one_of(&[
             Calm, Writers, Writers, Writers, Rivals, Rivals, Compaction, Compaction, Compaction, Compaction,
-            Foreign, Foreign,
+            Foreign, Foreign, Foreign, Topics, Topics,
         ])
     }
 }
@@ -85,6 +89,8 @@ pub struct Profile {
     pub expirer: Option<ExpirerPlan>,
     /// The other engine.
     pub foreign: Option<ForeignPlan>,
+    /// What happens to the topic.
+    pub broker: Option<BrokerPlan>,
     /// Chances of faults.
     pub faults: Vec<(&'static str, f64)>,
 }
@@ -111,7 +117,7 @@ impl Profile {
         let compactors = match theme {
             Theme::Compaction => dice.within(1..3),
             Theme::Foreign | Theme::Calm => 1,
-            Theme::Writers | Theme::Rivals => 0,
+            Theme::Writers | Theme::Rivals | Theme::Topics => 0,
         };
         Self {
             theme,
@@ -125,6 +131,7 @@ impl Profile {
                 .collect(),
             expirer: (matches!(theme, Theme::Compaction | Theme::Rivals) && dice.chance(0.5))
                 .then(|| draw_expirer(theme, &dice)),
+            broker: (theme == Theme::Topics).then(|| BrokerPlan::draw(&dice)),
             foreign: (theme == Theme::Foreign).then(|| ForeignPlan::draw(&dice)),
             faults: if theme == Theme::Calm { Vec::new() } else { draw_faults(&dice) },
         }
@@ -139,7 +146,8 @@ impl Profile {
         Setting {
             writers,
             flush_age: self.writers.iter().map(|(_, plan)| plan.flush_age).max().unwrap_or_default(),
-            cursors_may_go_back: self.foreign.as_ref().is_some_and(|plan| plan.rolls_back),
+            cursors_may_go_back: self.foreign.as_ref().is_some_and(|plan| plan.rolls_back)
+                || self.broker.as_ref().is_some_and(|plan| plan.creates_again),
             foreign_rows: self.foreign.is_some(),
         }
     }
@@ -204,7 +212,7 @@ fn draw_producer(dice: &Dice) -> ProducerPlan {
 fn draw_writers(theme: Theme, flush_age: Duration, dice: &Dice) -> Vec<(String, WriterPlan)> {
     let count = match theme {
         Theme::Rivals => dice.within(2..5),
-        Theme::Writers => dice.within(1..5),
+        Theme::Writers | Theme::Topics => dice.within(1..5),
         Theme::Calm | Theme::Compaction | Theme::Foreign => dice.within(1..3),
     };
     let hardship = draw_hardship(theme, dice);

@@ -165,6 +165,8 @@ pub struct Records {
     pub running_groups: Vec<RunningGroup>,
     /// Faults.
     pub struck: Vec<Struck>,
+    /// Partitions of the topic; none while it is deleted.
+    pub partitions: i32,
     /// Which incarnation of the topic messages go to.
     pub incarnation: u32,
     /// Offsets below which each topic partition was truncated.

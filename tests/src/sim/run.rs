@@ -11,13 +11,13 @@ use firn_table::ledger::{Ledger, TopicPartition};
 use firn_table::threads::Inline;
 use tokio::task::JoinSet;
 
-use super::actors::{compactor, expirer, foreign, partition, producer, writer};
+use super::actors::{broker, compactor, expirer, foreign, producer, writer};
 use super::dice::Dice;
 use super::history::History;
 use super::life::Destiny;
 use super::process::Process;
 use super::profile::{Profile, Theme};
-use super::records::{Commit, Role, Who};
+use super::records::{Commit, Content, Records, Role, Who};
 use super::server::table_of;
 use super::view::{Checker, Violation};
 use super::world::{EPOCH_MS, World};
@@ -199,6 +199,9 @@ fn start(actors: &mut JoinSet<()>, world: &World, profile: &Profile) {
     if let Some(plan) = &profile.expirer {
         actors.spawn(expirer(world.clone(), "expirer".to_owned(), plan.clone()));
     }
+    if let Some(plan) = &profile.broker {
+        actors.spawn(broker(world.clone(), plan.clone()));
+    }
     if let Some(plan) = &profile.foreign {
         actors.spawn(foreign(world.clone(), "foreign".to_owned(), plan.clone()));
     }
@@ -227,26 +230,31 @@ async fn drain(world: &World) -> bool {
     false
 }
 
-/// The offsets that no writer has covered.
+/// The offsets that no writer has covered, up to the last message of each partition: offsets that are not delivered
+/// are covered together with the message after them.
 #[must_use]
 pub fn uncovered(world: &World) -> Vec<(TopicPartition, i64, i64)> {
     let Some(table) = world.server().table(world.ident()) else { return Vec::new() };
     let ledgers = Ledger::read_all(table.metadata().properties()).unwrap_or_default();
-    let partitions = world.read(|records| records.produced.iter().map(|p| p.partition.partition).max());
     let mut left = Vec::new();
     for name in &world.setting().writers {
         let ledger = ledgers.iter().find(|(branch, writer, _)| branch == "main" && writer == name);
-        for number in 0..=partitions.unwrap_or(-1) {
-            let at = partition(number);
+        for (at, end) in world.read(message_ends) {
             let next =
                 ledger.and_then(|(_, _, ledger)| ledger.cursors.get(&at)).map_or(0, |cursor| cursor.next);
-            let high = world.log().high(&at);
-            if next < high {
-                left.push((at, next, high));
+            if next < end {
+                left.push((at, next, end));
             }
         }
     }
     left
+}
+
+/// The offset after the last message of each partition of the topic as it is now.
+fn message_ends(records: &Records) -> BTreeMap<TopicPartition, i64> {
+    let now = records.produced.iter().filter(|produced| produced.incarnation == records.incarnation);
+    let messages = now.filter(|produced| produced.content != Content::Hole);
+    messages.map(|message| (message.partition.clone(), message.offset + 1)).collect()
 }
 
 /// One more expiry, in good order: only the head stays.

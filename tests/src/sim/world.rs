@@ -230,8 +230,8 @@ impl World {
     }
 
     /// Changes the records other than by a step.
-    pub fn record(&self, change: impl FnOnce(&mut Records)) {
-        change(&mut self.books().records);
+    pub fn record<T>(&self, change: impl FnOnce(&mut Records) -> T) -> T {
+        change(&mut self.books().records)
     }
 
     /// Reads the records.

@@ -1,12 +1,14 @@
 //! The actors, one file each. An actor is a future that lives as long as the run: it starts processes, and ends when
 //! the world stops.
 
+mod broker;
 mod compactor;
 mod expirer;
 mod foreign;
 mod producer;
 mod writer;
 
+pub use broker::{BrokerPlan, broker};
 pub use compactor::{CompactorPlan, compactor, compactor_observer};
 pub use expirer::{ExpirerPlan, expirer};
 pub use foreign::{ForeignPlan, foreign};

@@ -37,10 +37,14 @@ pub struct ProducerPlan {
 pub async fn producer(world: World, plan: ProducerPlan) {
     let dice = world.dice("producer");
     world.log().create_topic(TOPIC, plan.partitions);
+    world.record(|records| records.partitions = plan.partitions);
     loop {
-        let to = if plan.one_partition { 0 } else { dice.within(0..plan.partitions.unsigned_abs().into()) };
+        let partitions = world.read(|records| records.partitions);
+        let to =
+            if plan.one_partition { 0 } else { dice.within(0..u64::from(partitions.unsigned_abs()).max(1)) };
         let to = partition(i32::try_from(to).unwrap_or(0));
-        for _ in 0..dice.within(1..plan.burst + 1) {
+        let burst = if partitions == 0 { 0 } else { dice.within(1..plan.burst + 1) };
+        for _ in 0..burst {
             let content = if dice.chance(plan.bad) {
                 Content::Bad
             } else if dice.chance(plan.holes) {
