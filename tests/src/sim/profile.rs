@@ -121,7 +121,7 @@ impl Profile {
         };
         Self {
             theme,
-            active: dice.millis(15_000..45_000),
+            active: dice.millis(20_000..60_000),
             partitioning: dice.one_of(&[Partitioning::None, Partitioning::Kind, Partitioning::Bucket]),
             session_timeout: Duration::from_secs(10),
             producer: draw_producer(&dice),
