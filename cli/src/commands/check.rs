@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use clap::Args;
 use firn_policies::RewriteOptions;
-use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog};
+use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog, without_password};
 use firn_table::commit::TableHandle;
 use firn_table::storage::Stores;
 use firn_table::{Error, ErrorKind};
@@ -61,7 +61,11 @@ pub(crate) async fn run(args: &CheckArgs, context: &Context) -> anyhow::Result<E
             "write it as namespace.name",
         );
     }
-    checks.add("catalog address", context.catalog_options().map(|options| options.uri), "set table.catalog");
+    checks.add(
+        "catalog address",
+        context.catalog_options().map(|options| without_password(&options.uri)),
+        "set table.catalog",
+    );
     if args.connect && checks.sound() {
         if uses_kafka {
             broker(context, &mut checks).await;
