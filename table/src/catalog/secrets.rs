@@ -52,7 +52,7 @@ mod tests {
             ("postgres://ann:secret@db:1/x?sslmode=require", "postgres://ann:***@db:1/x?sslmode=require"),
             ("postgres://db/x?user=ann&password=secret&a=b", "postgres://db/x?user=ann&password=***&a=b"),
             ("postgres://ann:se/cret@db/x", "postgres://***@db/x"),
-            ("postgres://ann:secret@a,b/x", "postgres://***@a,b/x"),
+            ("postgres://ann:secret@a,b/x", "postgres://ann:***@a,b/x"),
         ] {
             assert_eq!(without_password(uri), shown);
         }

@@ -6,6 +6,7 @@
 mod engines;
 mod kafka;
 mod local;
+mod servers;
 mod simulation;
 mod stream;
 mod tables;

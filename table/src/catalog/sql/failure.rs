@@ -3,11 +3,15 @@
 mod postgres;
 mod sqlite;
 
+use std::io::ErrorKind as ErrorKindOfIo;
 use std::time::Duration;
 
 use sqlx::postgres::PgDatabaseError;
 
 use crate::{Error, ErrorKind};
+
+/// Certificates that are not trusted among it.
+const NO_TLS: &str = "no TLS connection to the catalog database: see `sslmode` and `sslrootcert`";
 
 /// A statement, in a transaction of its own, that failed.
 #[derive(Debug)]
@@ -54,10 +58,10 @@ impl Failure {
                 (ErrorKind::Unavailable, "no connection to the catalog database came about in time")
             }
             // Also what is left of a handshake with a server that is going down, so that it is tried again.
-            Sql::Tls(_) => (
-                ErrorKind::Configuration,
-                "no TLS connection to the catalog database: see `sslmode` and `sslrootcert`",
-            ),
+            Sql::Tls(_) => (ErrorKind::Configuration, NO_TLS),
+            Sql::Io(error) if error.kind() == ErrorKindOfIo::InvalidData => {
+                (ErrorKind::Configuration, NO_TLS)
+            }
             Sql::Configuration(_) => (ErrorKind::Configuration, "the catalog database's address is wrong"),
             _ => (ErrorKind::Unavailable, "the catalog database cannot be reached"),
         };

@@ -106,6 +106,9 @@ impl PostgresAddress {
             )
             .with_source(error)
         })?;
+        if given.host_str().is_some_and(|host| host.contains(',')) {
+            return Err(wrong("the catalog's address names several hosts: name the one that takes writes"));
+        }
         let mut url = given.clone();
         // Only these may go into the driver's log.
         url.query_pairs_mut().clear();
@@ -138,6 +141,7 @@ impl PostgresAddress {
 
     /// Connects once, so that what is wrong is told at once and exactly, and makes a pool.
     pub(super) async fn open(&self) -> Result<Database, Failure> {
+        name_cryptography();
         let connecting = PgConnection::connect_with(&self.connect);
         match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(Ok(connection)) => {
@@ -156,6 +160,12 @@ impl PostgresAddress {
             .connect_lazy_with(self.connect.clone());
         Ok(Database::Postgres(pool))
     }
+}
+
+/// Where several implementations of cryptography are compiled into a program and none is named, the driver panics in
+/// the mode `verify-ca`. One that is named already stays.
+fn name_cryptography() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Where the driver differs from libpq.

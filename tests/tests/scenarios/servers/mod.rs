@@ -1,0 +1,7 @@
+//! Scenarios on servers that people run: a REST catalog, Postgres, an S3 store. `tests/run servers` starts them.
+
+mod check;
+mod conformance;
+mod postgres;
+mod s3;
+mod tables;
