@@ -10,53 +10,48 @@ use firn_table::storage::Stores;
 use iceberg::table::Table;
 
 use crate::process::{Ended, Running, binary};
-use crate::servers::Place;
 use crate::{checks, scratch};
 
-/// A catalog and a folder of a test. Unless told otherwise: a SQLite catalog and a local directory in that folder.
-#[derive(Debug)]
+/// A catalog, and a folder of a test: by default a SQLite file and a local directory in that folder.
+#[derive(Debug, Clone)]
 pub struct Warehouse {
     folder: PathBuf,
     options: CatalogOptions,
 }
 
-/// The name under which the program's configuration knows the catalog of a server.
-const SERVER: &str = "server";
-
 impl Warehouse {
     /// A new one, empty.
     pub fn new(test: &str) -> Result<Self> {
+        Self::with_data(test, |folder| folder.join("data"))
+    }
+
+    /// A new one whose tables are in a folder that `data` names; it gets the test's folder.
+    pub fn with_data(test: &str, data: impl FnOnce(&Path) -> PathBuf) -> Result<Self> {
         let folder = scratch::folder(test)?;
         let options = CatalogOptions {
             uri: format!("sqlite:{}", folder.join("catalog.db").display()),
             name: Some("firn".to_owned()),
-            warehouse: Some(format!("file://{}", folder.join("data").display())),
+            warehouse: Some(format!("file://{}", data(&folder).display())),
             ..CatalogOptions::default()
         };
         Ok(Self { folder, options })
     }
 
-    /// One where the scenarios of this run are: on the servers that `FIRN_TEST_PLACE` names, by default as [`Self::new`].
-    pub fn of_run(test: &str) -> Result<Self> {
-        match Place::of_run()? {
-            Some(place) => Self::on(test, place.catalog(test)?),
-            None => Self::new(test),
-        }
+    /// Another catalog, with a new folder for what the test leaves behind.
+    pub fn on(test: &str, options: CatalogOptions) -> Result<Self> {
+        Ok(Self { folder: scratch::folder(test)?, options })
     }
 
-    /// One on a server, with a configuration of the program in the folder that describes it.
-    pub fn on(test: &str, options: CatalogOptions) -> Result<Self> {
-        let folder = scratch::folder(test)?;
-        let text = |value: &str| toml::Value::String(value.to_owned());
-        let mut catalog = toml::Table::from_iter([("uri".to_owned(), text(&options.uri))]);
-        catalog.extend(options.name.as_deref().map(|name| ("name".to_owned(), text(name))));
-        catalog.extend(options.warehouse.as_deref().map(|place| ("warehouse".to_owned(), text(place))));
-        let properties = options.properties.iter().map(|(name, value)| (name.clone(), text(value)));
-        catalog.insert("properties".to_owned(), properties.collect::<toml::Table>().into());
-        let named = toml::Table::from_iter([(SERVER.to_owned(), catalog.into())]);
-        let whole = toml::Table::from_iter([("catalogs".to_owned(), named.into())]);
-        std::fs::write(folder.join("firn.toml"), whole.to_string())?;
-        Ok(Self { folder, options })
+    /// The same folder for another catalog.
+    #[must_use]
+    pub fn with(&self, options: CatalogOptions) -> Self {
+        Self { folder: self.folder.clone(), options }
+    }
+
+    /// The same catalog by another address.
+    #[must_use]
+    pub fn by(&self, uri: &str) -> Self {
+        self.with(CatalogOptions { uri: uri.to_owned(), ..self.options.clone() })
     }
 
     /// The folder: `catalog.db`, the tables below `data`, logs.
@@ -65,30 +60,16 @@ impl Warehouse {
         &self.folder
     }
 
+    /// The SQLite file.
+    #[must_use]
+    pub fn catalog_file(&self) -> PathBuf {
+        self.folder.join("catalog.db")
+    }
+
     /// How to reach the catalog.
     #[must_use]
     pub fn options(&self) -> CatalogOptions {
         self.options.clone()
-    }
-
-    /// How PyIceberg reaches the catalog: its properties, `name` among them.
-    #[must_use]
-    pub fn pyiceberg(&self) -> serde_json::Value {
-        let options = &self.options;
-        let mut properties = serde_json::to_value(&options.properties).unwrap_or_default();
-        let (kind, uri) = match options.uri.split_once(':') {
-            // Several processes share the file: they wait for the lock rather than fail.
-            Some(("sqlite", path)) => ("sql", format!("sqlite:///{path}?timeout=30")),
-            Some(("postgres", rest)) => ("sql", format!("postgresql+psycopg2:{rest}")),
-            _ => ("rest", options.uri.clone()),
-        };
-        properties["type"] = kind.into();
-        properties["uri"] = uri.into();
-        properties["name"] = options.name.as_deref().unwrap_or("firn").into();
-        if let (Some(warehouse), "sql") = (&options.warehouse, kind) {
-            properties["warehouse"] = warehouse.as_str().into();
-        }
-        properties
     }
 
     /// Opens the catalog.
@@ -118,17 +99,7 @@ impl Warehouse {
     /// Fails with everything that is wrong with a table.
     pub async fn check(&self, name: &str, after: checks::After) -> Result<()> {
         let (table, stores) = self.table(name).await?;
-        let mut problems = checks::problems(&table, &stores, after).await?;
-        if !self.writes_metadata() {
-            problems.retain(|problem| !is_of_the_server(problem));
-        }
-        checks::none(&table, &problems).with_context(|| self.folder.display().to_string())
-    }
-
-    /// Whether metadata files are firn's to write and to delete. The reference REST server leaves behind those of
-    /// commits that it refused.
-    fn writes_metadata(&self) -> bool {
-        !self.options.uri.starts_with("http")
+        checks::check(&table, &stores, after).await.with_context(|| self.folder.display().to_string())
     }
 
     /// The program with `arguments`, on this catalog. Its working directory is the folder.
@@ -136,13 +107,33 @@ impl Warehouse {
         let options = &self.options;
         let mut command = Command::new(binary()?);
         command.args(arguments).current_dir(&self.folder);
-        if !options.uri.starts_with("sqlite:") {
-            command.env("FIRN__TABLE__CATALOG", SERVER);
-            return Ok(command);
+        // Variables have no names of catalogs: properties come from a file.
+        if options.properties.is_empty() {
+            command.env("FIRN__TABLE__CATALOG", &options.uri);
+        } else {
+            command.env("FIRN_CONFIG", self.configuration()?).env("FIRN__TABLE__CATALOG", "test");
         }
-        command.env("FIRN__TABLE__CATALOG", &options.uri).env("FIRN__TABLE__CATALOG_NAME", "firn");
-        command.env("FIRN__TABLE__WAREHOUSE", options.warehouse.as_deref().unwrap_or_default());
+        command.envs(options.name.as_ref().map(|name| ("FIRN__TABLE__CATALOG_NAME", name)));
+        command.envs(options.warehouse.as_ref().map(|warehouse| ("FIRN__TABLE__WAREHOUSE", warehouse)));
         Ok(command)
+    }
+
+    fn configuration(&self) -> Result<PathBuf> {
+        let mut catalog = toml::Table::from_iter([("uri".to_owned(), self.options.uri.clone().into())]);
+        let properties = self.options.properties.iter();
+        let properties: toml::Table =
+            properties.map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        catalog.insert("properties".to_owned(), properties.into());
+        let catalogs = toml::Table::from_iter([("test".to_owned(), catalog.into())]);
+        let file = toml::Table::from_iter([("catalogs".to_owned(), catalogs.into())]);
+        let (text, address) =
+            (file.to_string(), self.options.uri.replace(|c: char| !c.is_alphanumeric(), "-"));
+        let path = self.folder.join(format!("catalog-{address}.toml"));
+        // Another process may be reading it.
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            std::fs::write(&path, text)?;
+        }
+        Ok(path)
     }
 
     /// Runs the program to its end, whatever that is.
@@ -159,10 +150,4 @@ impl Warehouse {
     pub fn start(&self, arguments: &[&str], log: &str) -> Result<Running> {
         Running::start(self.firn(arguments)?, &self.folder.join(log))
     }
-}
-
-/// Whether a problem is a metadata file, or Hadoop's checksum of one, that nothing references.
-fn is_of_the_server(problem: &str) -> bool {
-    let file = problem.strip_suffix(".crc").unwrap_or(problem);
-    problem.starts_with("nothing references") && file.ends_with(".metadata.json")
 }

@@ -37,11 +37,7 @@ pub enum After {
 
 /// Fails with every problem that the checks find in the table.
 pub async fn check(table: &Table, stores: &Stores, after: After) -> Result<()> {
-    none(table, &problems(table, stores, after).await?)
-}
-
-/// Fails unless there are no problems.
-pub fn none(table: &Table, problems: &[String]) -> Result<()> {
+    let problems = problems(table, stores, after).await?;
     if problems.is_empty() {
         return Ok(());
     }

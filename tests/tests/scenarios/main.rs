@@ -8,5 +8,6 @@ mod kafka;
 mod local;
 mod servers;
 mod simulation;
-mod stream;
 mod tables;
+
+pub(crate) use firn_tests::stream;

@@ -6,3 +6,4 @@ mod messages;
 mod sources;
 mod takeover;
 mod tampering;
+mod torment;

@@ -2,7 +2,6 @@
 
 mod checks;
 mod commits;
-mod conformance;
 #[cfg(test)]
 mod expiry;
 mod faults;

@@ -1,7 +1,5 @@
-//! Scenarios on servers that people run: a REST catalog, Postgres, an S3 store. `tests/run servers` starts them.
+//! Scenarios on a REST catalog, Postgres and an S3 server: Java, Maven, Go, Python and Postgres are needed for them.
 
-mod check;
-mod conformance;
-mod postgres;
-mod s3;
-mod tables;
+mod chaos;
+mod side_by_side;
+mod torment;
