@@ -1,5 +1,6 @@
 // Reads Iceberg tables with Iceberg's own Java library and prints what it saw, in the form that all readers share:
-// see read.py, which tells the requests, the answers and the canonical texts.
+// see read.py, which tells the requests, the answers and the canonical texts. A request with "set" commits these
+// properties first, to a table that it makes where it is not there.
 //
 //     java -cp 'readers-jars/*' ReadTable.java <requests.jsonl >answers.jsonl
 
@@ -10,6 +11,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.math.BigDecimal;
+import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
@@ -28,6 +30,8 @@ import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.StructLike;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.data.IcebergGenerics;
 import org.apache.iceberg.data.Record;
@@ -35,6 +39,7 @@ import org.apache.iceberg.expressions.Expression;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.jdbc.JdbcCatalog;
+import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 
@@ -58,20 +63,61 @@ public class ReadTable {
   }
 
   private static void read(JsonNode request, ObjectNode answer) throws Exception {
-    try (JdbcCatalog catalog = new JdbcCatalog(null, null, false)) { // false: leave the catalog's tables as they are
-      Map<String, String> properties = new HashMap<>();
-      properties.put("uri", "jdbc:sqlite:" + request.get("catalog").asText() + "?busy_timeout=30000");
-      properties.put("warehouse", "unused");
-      properties.put("io-impl", "org.apache.iceberg.hadoop.HadoopFileIO");
-      catalog.setConf(new Configuration());
-      catalog.initialize(request.get("catalog_name").asText(), properties);
-      Table table = catalog.loadTable(TableIdentifier.parse(request.get("table").asText()));
+    Catalog catalog = open(request.get("catalog"));
+    try {
+      TableIdentifier name = TableIdentifier.parse(request.get("table").asText());
+      if (request.has("set")) {
+        set(catalog, name, request.get("set"));
+      }
+      Table table = catalog.loadTable(name);
       readAll(table, answer);
       ArrayNode filters = answer.putArray("filters");
       for (JsonNode filter : request.withArray("filters")) {
         readFiltered(table, expression(filter), filters.addObject());
       }
+    } finally {
+      ((AutoCloseable) catalog).close();
     }
+  }
+
+  // The catalog that PyIceberg's properties describe.
+  private static Catalog open(JsonNode given) throws Exception {
+    Map<String, String> properties = new HashMap<>();
+    given.fields().forEachRemaining(field -> properties.put(field.getKey(), field.getValue().asText()));
+    boolean inS3 = properties.containsKey("s3.endpoint");
+    String io = inS3 ? "org.apache.iceberg.io.ResolvingFileIO" : "org.apache.iceberg.hadoop.HadoopFileIO";
+    properties.put("io-impl", io);
+    if (properties.get("type").equals("rest")) {
+      RESTCatalog catalog = new RESTCatalog();
+      catalog.setConf(new Configuration());
+      catalog.initialize(properties.get("name"), properties);
+      return catalog;
+    }
+    String uri = properties.get("uri");
+    if (uri.startsWith("sqlite:///")) {
+      String file = uri.substring("sqlite:///".length()).replaceFirst("\\?.*", "");
+      properties.put("uri", "jdbc:sqlite:" + file + "?busy_timeout=30000");
+    } else {
+      URI server = new URI("postgresql" + uri.substring(uri.indexOf("://")));
+      String[] user = server.getUserInfo().split(":", 2);
+      properties.put("uri", "jdbc:postgresql://" + server.getHost() + ":" + server.getPort() + server.getPath());
+      properties.put("jdbc.user", user[0]);
+      properties.put("jdbc.password", user[1]);
+    }
+    properties.putIfAbsent("warehouse", "unused");
+    JdbcCatalog catalog = new JdbcCatalog(null, null, false); // false: leave the catalog's tables as they are
+    catalog.setConf(new Configuration());
+    catalog.initialize(properties.get("name"), properties);
+    return catalog;
+  }
+
+  private static void set(Catalog catalog, TableIdentifier name, JsonNode properties) {
+    if (!catalog.tableExists(name)) {
+      catalog.createTable(name, new Schema(Types.NestedField.required(1, "id", Types.LongType.get())));
+    }
+    UpdateProperties update = catalog.loadTable(name).updateProperties();
+    properties.fields().forEachRemaining(field -> update.set(field.getKey(), field.getValue().asText()));
+    update.commit();
   }
 
   private static void readAll(Table table, ObjectNode answer) throws Exception {

@@ -7,19 +7,18 @@
     neighbour.py create CATALOG TABLE FILES ROWS          a table of its own making, of FILES files of ROWS events
     neighbour.py unordered CATALOG TABLE                  an empty table whose field ids are not in column order
 
-Prints one JSON object. CATALOG is the SQLite file; the table's files go beside it.
+Prints one JSON object. CATALOG is a JSON object of the catalog's properties, its name among them.
 """
 
 import datetime as dt
 import decimal
 import json
-import os
 import random
 import sys
 import time
 
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import GreaterThanOrEqual
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -36,9 +35,8 @@ EVENTS = Schema(
 )
 
 
-def open_catalog(path):
-    location = f"file://{os.path.dirname(path)}/data"
-    return SqlCatalog("firn", uri=f"sqlite:///{path}?timeout=30", warehouse=location)
+def open_catalog(properties):
+    return load_catalog(**json.loads(properties))
 
 
 def events(table, ids):
@@ -60,8 +58,8 @@ def is_to_be_tried_again(error):
     return isinstance(error, CommitFailedException) or "database is locked" in str(error)
 
 
-def append(path, name, first, count, rows):
-    catalog, conflicts, reads = open_catalog(path), 0, 0
+def append(catalog, name, first, count, rows):
+    catalog, conflicts, reads = open_catalog(catalog), 0, 0
     for number in range(count):
         ids = range(first + number * rows, first + (number + 1) * rows)
         for _ in range(200):
@@ -86,8 +84,8 @@ def append(path, name, first, count, rows):
     return {"appends": count, "conflicts": conflicts, "reads": reads}
 
 
-def evolve(path, name):
-    table = open_catalog(path).load_table(name)
+def evolve(catalog, name):
+    table = open_catalog(catalog).load_table(name)
     with table.update_schema() as update:
         update.delete_column("note")
         update.rename_column("user", "who")
@@ -97,8 +95,8 @@ def evolve(path, name):
     return {"columns": [field.name for field in table.schema().fields]}
 
 
-def create(path, name, files, rows):
-    catalog = open_catalog(path)
+def create(catalog, name, files, rows):
+    catalog = open_catalog(catalog)
     catalog.create_namespace_if_not_exists(name.split(".")[0])
     spec = PartitionSpec(
         PartitionField(2, 1000, DayTransform(), "ts_day"), PartitionField(3, 1001, IdentityTransform(), "user")
@@ -109,8 +107,8 @@ def create(path, name, files, rows):
     return {"rows": files * rows}
 
 
-def unordered(path, name):
-    catalog = open_catalog(path)
+def unordered(catalog, name):
+    catalog = open_catalog(catalog)
     catalog.create_namespace_if_not_exists(name.split(".")[0])
     table = catalog.create_table(name, Schema(NestedField(1, "b", StringType()), NestedField(2, "x", StringType())))
     with table.update_schema() as update:
@@ -120,9 +118,9 @@ def unordered(path, name):
 
 
 def main():
-    command, path, name, *numbers = sys.argv[1:]
+    command, catalog, name, *numbers = sys.argv[1:]
     commands = {"append": append, "evolve": evolve, "create": create, "unordered": unordered}
-    print(json.dumps(commands[command](path, name, *map(int, numbers))))
+    print(json.dumps(commands[command](catalog, name, *map(int, numbers))))
 
 
 if __name__ == "__main__":

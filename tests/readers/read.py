@@ -2,7 +2,7 @@
 
     read.py pyiceberg|duckdb <requests.jsonl >answers.jsonl
 
-A request: {"catalog": PATH of the SQLite file, "catalog_name": NAME, "table": "namespace.name",
+A request: {"catalog": {"name", "type", "uri", and other properties of PyIceberg}, "table": "namespace.name",
 "filters": [{"column", "op": "eq|lt|lteq|gt|gteq|is_null|not_null", "value"}]}
 An answer: {"engine", "rows", "columns": {NAME: {"nulls", "checksum"}}, "filters": [{"rows", "files"}]}, or {"error"}.
 
@@ -115,11 +115,9 @@ def checksums(table, uuids):
 
 
 def open_table(request):
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import load_catalog
 
-    # Several processes share the file: wait for the lock rather than fail.
-    uri = f"sqlite:///{request['catalog']}?timeout=30"
-    catalog = SqlCatalog(request["catalog_name"], uri=uri, init_catalog_tables="false")
+    catalog = load_catalog(**request["catalog"], init_catalog_tables="false")
     return catalog.load_table(request["table"])
 
 

@@ -95,9 +95,14 @@ pub struct Question<'a> {
     pub filters: Vec<Filter>,
 }
 
-/// Lets every engine read every table, and compares the answers with firn's own reading, with the rows that the
-/// filters must find, and with each other. Returns firn's answers, with the files that PyIceberg planned per filter.
+/// Lets all engines read every table: see [`agree_of`].
 pub async fn agree(questions: &[Question<'_>]) -> Result<Vec<Answer>> {
+    agree_of(&ENGINES, questions).await
+}
+
+/// Lets these engines read every table, and compares the answers with firn's own reading, with the rows that the
+/// filters must find, and with each other. Returns firn's answers, with the files that PyIceberg planned per filter.
+pub async fn agree_of(engines: &[Engine], questions: &[Question<'_>]) -> Result<Vec<Answer>> {
     let mut expected = Vec::new();
     for question in questions {
         let (table, stores) = question.warehouse.table(&question.table).await?;
@@ -106,7 +111,7 @@ pub async fn agree(questions: &[Question<'_>]) -> Result<Vec<Answer>> {
         expected.push(answer);
     }
     let mut problems = Vec::new();
-    for engine in ENGINES {
+    for &engine in engines {
         for ((question, expected), answer) in questions.iter().zip(&mut expected).zip(ask(engine, questions)?)
         {
             match answer {
@@ -163,6 +168,18 @@ pub async fn read_with_firn(table: &Table, stores: &Stores) -> Result<Answer> {
     Ok(Answer { rows, columns, filters: Vec::new() })
 }
 
+/// Has Iceberg's Java library commit these properties to a table, which it makes, with a column `id`, where it is not
+/// there yet.
+pub fn java_sets(warehouse: &Warehouse, table: &str, properties: &[(&str, &str)]) -> Result<()> {
+    let set: BTreeMap<&str, &str> = properties.iter().copied().collect();
+    let request = json!({ "catalog": warehouse.pyiceberg(), "table": table, "set": set, "filters": [] });
+    let answers = exchange(Engine::Java, &format!("{request}\n"))?;
+    match answers.into_iter().next() {
+        Some(Ok(_)) => Ok(()),
+        other => bail!("Java on {table}: {other:?}"),
+    }
+}
+
 /// Asks one engine about all tables; an engine's refusal is the error of that table.
 pub fn ask(engine: Engine, questions: &[Question<'_>]) -> Result<Vec<Result<Answer, String>>> {
     let mut requests = String::new();
@@ -170,22 +187,26 @@ pub fn ask(engine: Engine, questions: &[Question<'_>]) -> Result<Vec<Result<Answ
         let filter = |f: &Filter| json!({ "column": f.column, "op": f.op, "value": f.value });
         let filters: Vec<Value> = question.filters.iter().filter(|f| f.is_for(engine)).map(filter).collect();
         let request = json!({
-            "catalog": question.warehouse.catalog_file(),
-            "catalog_name": "firn",
+            "catalog": question.warehouse.pyiceberg(),
             "table": question.table,
             "filters": filters,
         });
         requests.push_str(&format!("{request}\n"));
     }
+    let answers = exchange(engine, &requests)?;
+    ensure!(answers.len() == questions.len(), "{engine:?} gave {} answers", answers.len());
+    Ok(answers)
+}
+
+/// Hands an engine its requests, a line each, and takes its answers.
+fn exchange(engine: Engine, requests: &str) -> Result<Vec<Result<Answer, String>>> {
     let mut command = command(engine)?;
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     child.stdin.take().context("a pipe was asked for")?.write_all(requests.as_bytes())?;
     let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{engine:?} failed: {said}");
-    let answers = String::from_utf8(output.stdout)?.lines().map(parse).collect::<Result<Vec<_>>>()?;
-    ensure!(answers.len() == questions.len(), "{engine:?} gave {} answers: {said}", answers.len());
-    Ok(answers)
+    String::from_utf8(output.stdout)?.lines().map(parse).collect()
 }
 
 fn parse(line: &str) -> Result<Result<Answer, String>> {
@@ -215,11 +236,13 @@ fn command(engine: Engine) -> Result<Command> {
             command
         }
         Engine::Java => {
-            let jars = scratch::home()?.join("readers-jars");
+            let (jars, more) = (scratch::home()?.join("readers-jars"), scratch::home()?.join("rest-jars"));
             ensure!(jars.exists(), "{} is not there: `tests/setup readers` makes it", jars.display());
             let mut command = Command::new("java");
             command.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error");
-            command.arg("-cp").arg(jars.join("*")).arg(scratch::package().join("readers/ReadTable.java"));
+            // Those of the REST server can read S3.
+            let path = format!("{}/*:{}/*", jars.display(), more.display());
+            command.arg("-cp").arg(path).arg(scratch::package().join("readers/ReadTable.java"));
             command
         }
     })

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use clap::Args;
 use firn_policies::RewriteOptions;
-use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog};
+use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog, without_password};
 use firn_table::commit::TableHandle;
 use firn_table::storage::Stores;
 use firn_table::{Error, ErrorKind};
@@ -61,7 +61,11 @@ pub(crate) async fn run(args: &CheckArgs, context: &Context) -> anyhow::Result<E
             "write it as namespace.name",
         );
     }
-    checks.add("catalog address", context.catalog_options().map(|options| options.uri), "set table.catalog");
+    checks.add(
+        "catalog address",
+        context.catalog_options().map(|options| without_password(&options.uri)),
+        "set table.catalog",
+    );
     if args.connect && checks.sound() {
         if uses_kafka {
             broker(context, &mut checks).await;
@@ -107,6 +111,11 @@ impl Checks {
                 ]);
             }
         }
+    }
+
+    fn fail(&mut self, what: &str, error: anyhow::Error, advice: &Advice) {
+        let silent = exit::code_of(&error) == ExitCode::Unavailable;
+        self.add(what, Err(error), if silent { advice.silent } else { advice.refused });
     }
 
     fn sound(&self) -> bool {
@@ -167,36 +176,64 @@ async fn catalog(context: &Context, has_table: bool, checks: &mut Checks) {
             checks.add("catalog", Ok("not there yet; --create makes it".to_owned()), "");
             return;
         }
-        Err(error) => {
-            checks.add(
-                "catalog",
-                Err(error),
-                "see that the address is right and its file or server can be reached",
-            );
-            return;
-        }
+        Err(error) => return checks.fail("catalog", error, &CATALOG_ADVICE),
     };
     checks.add("catalog", Ok("answers".to_owned()), "");
-    if !has_table {
-        return;
-    }
-    match open(&catalog, context).await {
-        Ok(Some(handle)) => {
-            let table = handle.table();
-            checks.add("table", Ok(table.metadata().location().to_owned()), "");
-            let stored = store(handle.stores(), table.metadata().location()).await;
-            checks.add(
-                "store",
-                stored.map_err(Into::into),
-                "allow reading, writing and deleting below the table",
-            );
-            let kept = properties(&handle).await;
-            checks.add("properties", kept.map_err(Into::into), "use a catalog that keeps table properties");
-        }
-        Ok(None) => checks.add("table", Ok("not there yet; --create makes it".to_owned()), ""),
-        Err(error) => checks.add("table", Err(error), "see its name; `firn write --create` makes it"),
+    if has_table {
+        table(&catalog, context, checks).await;
     }
 }
+
+/// The table in the catalog, then its files, then what the catalog keeps of a commit.
+async fn table(catalog: &OpenCatalog, context: &Context, checks: &mut Checks) {
+    match is_in_catalog(catalog, context).await {
+        Ok(true) => {}
+        Ok(false) if context.settings.flag("create.enabled") => {
+            checks.add("table", Ok("not there yet; --create makes it".to_owned()), "");
+            return;
+        }
+        Ok(false) => {
+            let missing = Failure::configuration("the catalog has no table of this name");
+            return checks.add("table", Err(missing.into()), "see its name; `firn write --create` makes it");
+        }
+        Err(error) => return checks.fail("catalog", error, &CATALOG_ADVICE),
+    }
+    let handle = match open(catalog, context).await {
+        Ok(handle) => handle,
+        // The catalog knows the table: what is missing or silent is the store of its metadata.
+        Err(error) if is_of_the_store(&error) => return checks.fail("store", error, &STORE_ADVICE),
+        Err(error) => return checks.add("table", Err(error), "firn cannot work on this table as it is"),
+    };
+    let location = handle.table().metadata().location().to_owned();
+    checks.add("table", Ok(location.clone()), "");
+    match store(handle.stores(), &location).await {
+        Ok(done) => checks.add("store", Ok(done), ""),
+        Err(error) => return checks.fail("store", error.into(), &STORE_ADVICE),
+    }
+    match properties(&handle).await {
+        Ok(done) => checks.add("properties", Ok(done), ""),
+        Err(error) => checks.fail("properties", error.into(), &PROPERTIES_ADVICE),
+    }
+}
+
+/// What to do where something is set wrong or not allowed, and where it does not answer.
+struct Advice {
+    refused: &'static str,
+    silent: &'static str,
+}
+
+const CATALOG_ADVICE: Advice = Advice {
+    refused: "mend the catalog's address, name, user and password, and what the user may do there",
+    silent: "see that the catalog's server runs and can be reached from here",
+};
+const STORE_ADVICE: Advice = Advice {
+    refused: "mend the store's properties and keys, and allow reading, writing and deleting below the table",
+    silent: "see that the store's endpoint is right and can be reached from here",
+};
+const PROPERTIES_ADVICE: Advice = Advice {
+    refused: "allow commits to the table, or use a catalog that keeps table properties",
+    silent: "see that the catalog's server runs and can be reached from here",
+};
 
 /// The catalog; a check makes none, also where a writer would.
 async fn open_catalog_as_it_is(context: &Context) -> anyhow::Result<OpenCatalog> {
@@ -204,16 +241,21 @@ async fn open_catalog_as_it_is(context: &Context) -> anyhow::Result<OpenCatalog>
     Ok(open_catalog(&options, None).await?)
 }
 
-/// The table; nothing where it is yet to be created.
-async fn open(catalog: &OpenCatalog, context: &Context) -> anyhow::Result<Option<TableHandle>> {
+async fn is_in_catalog(catalog: &OpenCatalog, context: &Context) -> anyhow::Result<bool> {
+    let found = catalog.catalog.table_exists(&context.table_ident()?).await;
+    Ok(found.map_err(Error::from)?)
+}
+
+async fn open(catalog: &OpenCatalog, context: &Context) -> anyhow::Result<TableHandle> {
     let ident = context.table_ident()?;
     let branch = context.settings.required("table.branch")?;
-    match TableHandle::open(catalog.catalog.clone(), catalog.stores.clone(), ident, branch).await {
-        Err(error) if error.kind() == ErrorKind::NotFound && context.settings.flag("create.enabled") => {
-            Ok(None)
-        }
-        opened => Ok(Some(opened?)),
-    }
+    Ok(TableHandle::open(catalog.catalog.clone(), catalog.stores.clone(), ident, branch).await?)
+}
+
+/// Whether a table that its catalog knows could not be opened because of its files.
+fn is_of_the_store(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<Error>().map(Error::kind);
+    matches!(kind, Some(ErrorKind::Configuration | ErrorKind::NotFound | ErrorKind::Unavailable))
 }
 
 /// Writes, reads and deletes an object where the table's metadata is.

@@ -1,5 +1,6 @@
 //! The effective settings with their sources, secrets masked.
 
+use firn_table::catalog::without_password;
 use serde_json::json;
 
 use crate::config::key::Exposure;
@@ -37,11 +38,11 @@ fn masked(effective: &Effective) -> Value {
             properties
                 .iter()
                 .map(|(name, value)| {
-                    (name.clone(), if is_secret(name) { MASK.to_owned() } else { mask_uri(value) })
+                    (name.clone(), if is_secret(name) { MASK.to_owned() } else { without_password(value) })
                 })
                 .collect(),
         ),
-        Value::Text(text) => Value::Text(mask_uri(text)),
+        Value::Text(text) => Value::Text(without_password(text)),
         other => other.clone(),
     }
 }
@@ -49,15 +50,6 @@ fn masked(effective: &Effective) -> Value {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
     SECRET_PARTS.iter().any(|part| name.contains(part))
-}
-
-/// `scheme://user:password@host` without the password.
-pub(crate) fn mask_uri(text: &str) -> String {
-    let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
-    if url.password().is_none() || url.set_password(Some(MASK)).is_err() {
-        return text.to_owned();
-    }
-    url.to_string()
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@
 //! | `metadata_json` | metadata as JSON, with the texts of snapshots kept from commit to commit |
 //! | `update` | requirements and updates applied to a head: pure |
 //! | `foreign` | commits of `iceberg`'s own transactions |
-//! | `sql` | the SQL catalog on SQLite |
+//! | `sql` | the SQL catalog on SQLite and Postgres |
 //! | `rest` | the REST catalog |
+//! | `secrets` | addresses fit to be shown |
 
 mod create;
 mod foreign;
@@ -21,6 +22,7 @@ mod metadata_file;
 mod metadata_json;
 mod open;
 mod rest;
+mod secrets;
 mod sql;
 mod update;
 
@@ -38,6 +40,7 @@ use iceberg::{Catalog, TableRequirement, TableUpdate};
 
 pub use self::create::{NewTable, PartitionColumn, SortColumn, create_table, default_properties};
 pub use self::open::{open_catalog, parse_table_ident};
+pub use self::secrets::without_password;
 use crate::Error;
 use crate::storage::Stores;
 
@@ -95,8 +98,9 @@ pub enum IfMissing {
 /// How to reach a catalog.
 #[derive(Clone, Default)]
 pub struct CatalogOptions {
-    /// `sqlite:PATH`, also `sqlite:///absolute/path`; the path is taken literally. `http:` and `https:` are the address
-    /// of a REST catalog.
+    /// `sqlite:PATH`, also `sqlite:///absolute/path`; the path is taken literally.
+    /// `postgres://user:password@host/database`, as libpq and SQLAlchemy write it, with libpq's parameters. `http:` and
+    /// `https:` are the address of a REST catalog.
     pub uri: String,
     /// The name in the catalog's key, where it has one (default `firn`).
     pub name: Option<String>,
@@ -110,15 +114,16 @@ pub struct CatalogOptions {
 }
 
 impl fmt::Debug for CatalogOptions {
-    /// Without address and values of properties: some hold secrets.
+    /// Without passwords and values of properties: some hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: BTreeSet<&String> = self.properties.keys().collect();
         f.debug_struct("CatalogOptions")
+            .field("uri", &without_password(&self.uri))
             .field("name", &self.name)
             .field("warehouse", &self.warehouse)
             .field("properties", &names)
             .field("if_missing", &self.if_missing)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 

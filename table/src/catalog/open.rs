@@ -1,13 +1,13 @@
 //! Opening a catalog by its URI, and names of tables.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use iceberg::{NamespaceIdent, TableIdent};
 
 use super::rest::{RestCatalog, RestSession};
-use super::sql::{SqlCatalog, SqlOptions};
+use super::sql::{Address, PostgresAddress, SqlCatalog, SqlOptions, postgres, sqlite};
 use super::{CatalogOptions, OpenCatalog};
 use crate::storage::{Location, StoreWrapper, Stores};
 use crate::{Error, ErrorKind, Result};
@@ -22,22 +22,16 @@ const DEFAULT_NAME: &str = "firn";
 pub async fn open_catalog(options: &CatalogOptions, wrapper: Option<StoreWrapper>) -> Result<OpenCatalog> {
     let Some((scheme, rest)) = options.uri.split_once(':') else {
         let message = format!(
-            "catalog `{}` is neither a known name nor a URI: write `sqlite:PATH` or `https://host/path`",
+            "catalog `{}` is neither a known name nor a URI: write `sqlite:PATH`, `postgres://…` or `https://…`",
             options.uri
         );
         return Err(Error::new(ErrorKind::Configuration, message));
     };
     match scheme.to_ascii_lowercase().as_str() {
-        "sqlite" => {
-            let sql = SqlOptions {
-                database: sqlite_path(rest)?,
-                name: options.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned()),
-                warehouse: options.warehouse.as_deref().map(warehouse_location).transpose()?,
-                if_missing: options.if_missing,
-            };
-            let stores = stores(options.properties.clone(), wrapper);
-            let catalog = SqlCatalog::open(sql, stores.clone()).await?;
-            Ok(OpenCatalog { catalog: Arc::new(catalog), stores })
+        "sqlite" => open_sql(Address::Sqlite(sqlite::path_of_uri(rest)?), options, wrapper).await,
+        scheme if postgres::is_scheme(scheme) => {
+            let address = Address::Postgres(Box::new(PostgresAddress::parse(&options.uri)?));
+            open_sql(address, options, wrapper).await
         }
         "http" | "https" => {
             let session = RestSession::open(&rest_properties(options)).await?;
@@ -48,7 +42,7 @@ pub async fn open_catalog(options: &CatalogOptions, wrapper: Option<StoreWrapper
         // The rest of the URI may hold a password: it is not repeated.
         other => {
             let message = format!(
-                "catalogs of kind `{other}` are not known to this build: use `sqlite:PATH` or `https://host/path`"
+                "catalogs of kind `{other}` are not known to this build: use `sqlite:PATH`, `postgres://…` or `https://…`"
             );
             Err(Error::new(ErrorKind::Configuration, message))
         }
@@ -71,20 +65,20 @@ fn rest_properties(options: &CatalogOptions) -> HashMap<String, String> {
     properties
 }
 
-/// The path in `sqlite:PATH`, `sqlite://PATH` and `sqlite:///absolute`; SQLAlchemy's four slashes are absolute too.
-fn sqlite_path(rest: &str) -> Result<PathBuf> {
-    let path = match rest.strip_prefix("//") {
-        Some(after) if after.starts_with('/') => format!("/{}", after.trim_start_matches('/')),
-        Some(after) => after.to_owned(),
-        None => rest.to_owned(),
+async fn open_sql(
+    address: Address,
+    options: &CatalogOptions,
+    wrapper: Option<StoreWrapper>,
+) -> Result<OpenCatalog> {
+    let sql = SqlOptions {
+        address,
+        name: options.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+        warehouse: options.warehouse.as_deref().map(warehouse_location).transpose()?,
+        if_missing: options.if_missing,
     };
-    if path.is_empty() {
-        return Err(Error::new(
-            ErrorKind::Configuration,
-            "catalog `sqlite:` names no file: write `sqlite:PATH`",
-        ));
-    }
-    Ok(PathBuf::from(path))
+    let stores = stores(options.properties.clone(), wrapper);
+    let catalog = SqlCatalog::open(sql, stores.clone()).await?;
+    Ok(OpenCatalog { catalog: Arc::new(catalog), stores })
 }
 
 /// A warehouse as an absolute location; a local path becomes `file:///…`.
@@ -128,22 +122,6 @@ pub fn parse_table_ident(text: &str) -> Result<TableIdent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sqlite_uris_name_their_path_literally() {
-        for (rest, path) in [
-            ("catalog.db", "catalog.db"),
-            ("./a b%20c.db", "./a b%20c.db"),
-            ("/abs/x.db", "/abs/x.db"),
-            ("//rel/x.db", "rel/x.db"),
-            ("///abs/x?.db", "/abs/x?.db"),
-            ("////abs/x.db", "/abs/x.db"),
-            (":memory:", ":memory:"),
-        ] {
-            assert_eq!(sqlite_path(rest).unwrap(), Path::new(path), "{rest}");
-        }
-        assert_eq!(sqlite_path("").unwrap_err().kind(), ErrorKind::Configuration);
-    }
 
     #[test]
     fn a_local_warehouse_becomes_absolute() {

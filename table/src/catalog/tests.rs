@@ -312,7 +312,7 @@ async fn a_mistyped_path_makes_no_database() {
 
 #[tokio::test]
 async fn other_kinds_of_catalog_are_refused_without_repeating_a_password() {
-    for uri in ["postgres://user:secret@host/db", "http://secret@host", "hive:secret", "secret.db"] {
+    for uri in ["mysql://user:secret@host/db", "http://secret@host", "hive:secret", "secret.db"] {
         let options = CatalogOptions { uri: uri.to_owned(), ..CatalogOptions::default() };
         let error = open_catalog(&options, None).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{uri}");

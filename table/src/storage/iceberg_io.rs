@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::Stores;
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// Builds [`FirnStorage`] over stores that are open already, so that all views share them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,10 +118,24 @@ struct ObjectRead {
 #[async_trait]
 impl FileRead for ObjectRead {
     async fn read(&self, range: Range<u64>) -> iceberg::Result<Bytes> {
-        self.store
-            .get_range(&self.key, range)
+        let wanted = range.end.saturating_sub(range.start);
+        let bytes = self
+            .store
+            .get_range(&self.key, range.clone())
             .await
-            .map_err(|error| failed("reading a range of", &self.location, error))
+            .map_err(|error| failed("reading a range of", &self.location, error))?;
+        // Stores answer a range that reaches beyond the end with what is there.
+        if bytes.len() as u64 != wanted {
+            let message = format!(
+                "`{}` has {} bytes at {}..{}: it is shorter than its metadata says",
+                self.location,
+                bytes.len(),
+                range.start,
+                range.end
+            );
+            return Err(Error::new(ErrorKind::Data, message).into());
+        }
+        Ok(bytes)
     }
 }
 
@@ -137,10 +151,16 @@ impl FileWrite for ObjectWrite {
     }
 
     async fn close(&mut self) -> iceberg::Result<()> {
-        self.writer.shutdown().await.map_err(|error| {
-            let message = format!("finishing `{}`", self.location);
-            iceberg::Error::new(iceberg::ErrorKind::Unexpected, message).with_source(error)
-        })
+        let finished = self.writer.shutdown().await;
+        finished.map_err(|error| from_io(error).context(format_args!("finishing `{}`", self.location)).into())
+    }
+}
+
+/// The store's error, which passed through the writer's interface as one of input and output.
+fn from_io(error: std::io::Error) -> Error {
+    match error.downcast::<object_store::Error>() {
+        Ok(error) => error.into(),
+        Err(error) => Error::new(ErrorKind::Unavailable, "the store failed").with_source(error),
     }
 }
 

@@ -8,7 +8,7 @@ use iceberg::io::{
     S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN, S3_SSE_KEY, S3_SSE_TYPE,
 };
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsCredentialProvider};
-use object_store::{ClientOptions, RetryConfig};
+use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -18,10 +18,13 @@ const S3_FORCE_VIRTUAL: &str = "s3.force-virtual-addressing";
 const S3_REMOTE_SIGNING: [&str; 2] = ["s3.remote-signing-enabled", "s3.remote-signing"];
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// A committer has a deadline of its own: the client gives up well before a minute.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(45);
-const MAX_RETRIES: usize = 6;
+/// For a whole request with its body: a part of an upload, or a range that is read.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+/// How long after the first try another one begins. With the last one's own time the client gives up within a minute.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time decides, not the number.
+const MAX_RETRIES: usize = 100;
+const MAX_BACKOFF: Duration = Duration::from_secs(4);
 
 /// Opens the store of one bucket. `credentials` sign its requests where they are given, else those of the properties.
 pub(super) fn open(
@@ -55,7 +58,7 @@ fn builder(bucket: &str, properties: &HashMap<String, String>) -> Result<AmazonS
         .with_retry(RetryConfig {
             max_retries: MAX_RETRIES,
             retry_timeout: RETRY_TIMEOUT,
-            ..RetryConfig::default()
+            backoff: BackoffConfig { max_backoff: MAX_BACKOFF, ..BackoffConfig::default() },
         });
     if let Some(id) = property(S3_ACCESS_KEY_ID) {
         builder = builder.with_access_key_id(id);

@@ -128,7 +128,14 @@ impl Stores {
     pub async fn read(&self, location: &str) -> Result<Bytes> {
         let (store, path) = self.resolve(location)?;
         let failed = |error| Error::from(error).context(format_args!("reading `{location}`"));
-        store.get(&path).await.map_err(failed)?.bytes().await.map_err(failed)
+        let found = store.get(&path).await.map_err(failed)?;
+        let size = found.meta.size;
+        let bytes = found.bytes().await.map_err(failed)?;
+        if bytes.len() as u64 == size {
+            return Ok(bytes);
+        }
+        let message = format!("reading `{location}`: {} of {size} bytes came", bytes.len());
+        Err(Error::new(ErrorKind::Unavailable, message))
     }
 
     /// Writes a whole object, replacing one that is there.
@@ -226,7 +233,7 @@ impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
         use object_store::Error as Store;
         let (kind, what) = match &error {
-            Store::NotFound { .. } => (ErrorKind::NotFound, "no such object"),
+            Store::NotFound { .. } => (ErrorKind::NotFound, "no such object or bucket"),
             Store::AlreadyExists { .. } => (ErrorKind::AlreadyExists, "the object exists already"),
             Store::Precondition { .. } | Store::NotModified { .. } => {
                 (ErrorKind::Conflict, "the object was changed meanwhile")

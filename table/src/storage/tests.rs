@@ -1,16 +1,13 @@
-//! A conformance kit that every kind of store passes, and the arithmetic of locations.
+//! Locations and their arithmetic, and how stores are opened. What every store must do is a kit of the scenarios.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use futures::StreamExt;
-use iceberg::io::FileIO;
-use object_store::ObjectStore;
 
 use super::*;
-use crate::{Error, ErrorKind};
+use crate::ErrorKind;
 
 /// Keys that a store must carry literally: percent signs, spaces, `=`, unicode and what URLs treat specially.
 const KEYS: [&str; 12] = [
@@ -27,84 +24,6 @@ const KEYS: [&str; 12] = [
     "s={a}[b]~`^|/\"q\".parquet",
     "s=back\\slash/a.parquet",
 ];
-
-async fn conforms(stores: &Stores, base: &str) {
-    let io = stores.file_io();
-    for key in KEYS {
-        let location = join(base, key);
-        assert!(!stores.exists(&location).await.unwrap(), "{location} before");
-        stores.write(&location, Bytes::from(key)).await.unwrap();
-        assert!(stores.exists(&location).await.unwrap(), "{location}");
-        assert_eq!(stores.read(&location).await.unwrap(), Bytes::from(key), "{location}");
-
-        let input = io.new_input(&location).unwrap();
-        assert_eq!(input.metadata().await.unwrap().size, key.len() as u64, "{location}");
-        let tail = input.reader().await.unwrap().read(1..key.len() as u64).await.unwrap();
-        assert_eq!(tail, Bytes::from(&key[1..]), "{location}");
-    }
-    listed_as_written(stores, base).await;
-    let (store, _) = stores.resolve(base).unwrap();
-    assert!(store.to_string().len() > 1);
-
-    let missing = stores.read(&join(base, "missing")).await.unwrap_err();
-    assert_eq!(missing.kind(), ErrorKind::NotFound);
-    let missing = Error::from(io.new_input(join(base, "missing")).unwrap().read().await.unwrap_err());
-    assert_eq!(missing.kind(), ErrorKind::NotFound);
-
-    let all = KEYS.iter().map(|key| join(base, key)).chain([join(base, "missing")]).collect();
-    assert!(stores.delete_all(all).await.is_empty());
-    for key in KEYS {
-        assert!(!stores.exists(&join(base, key)).await.unwrap(), "{key} after");
-    }
-    multipart_and_prefix(&io, base).await;
-}
-
-async fn listed_as_written(stores: &Stores, base: &str) {
-    let (store, prefix) = stores.resolve(base).unwrap();
-    let listed: Vec<_> = store.list(Some(&prefix)).collect().await;
-    let mut listed: Vec<String> = listed.into_iter().map(|meta| meta.unwrap().location.to_string()).collect();
-    let mut written: Vec<String> =
-        KEYS.iter().map(|key| stores.resolve(&join(base, key)).unwrap().1.to_string()).collect();
-    listed.sort();
-    written.sort();
-    assert_eq!(listed, written);
-}
-
-async fn multipart_and_prefix(io: &FileIO, base: &str) {
-    let large = Bytes::from(vec![7_u8; 11 << 20]);
-    let location = join(base, "tbl/large");
-    let mut writer = io.new_output(&location).unwrap().writer().await.unwrap();
-    writer.write(large.slice(..4 << 20)).await.unwrap();
-    writer.write(large.slice(4 << 20..)).await.unwrap();
-    writer.close().await.unwrap();
-    assert!(io.new_input(&location).unwrap().read().await.unwrap() == large);
-
-    let sibling = join(base, "tbl2/kept");
-    io.new_output(&sibling).unwrap().write(Bytes::from_static(b"x")).await.unwrap();
-    io.delete_prefix(join(base, "tbl")).await.unwrap();
-    assert!(!io.exists(&location).await.unwrap());
-    assert!(io.exists(&sibling).await.unwrap());
-    io.delete(&sibling).await.unwrap();
-    io.delete(&sibling).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_directory_conforms() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("with space %41 é");
-    std::fs::create_dir(&root).unwrap();
-    let root = root.to_str().unwrap();
-    for base in [root.to_owned(), format!("file:{root}"), format!("file://{root}")] {
-        conforms(&Stores::new(HashMap::new()), &base).await;
-    }
-}
-
-#[tokio::test]
-async fn memory_conforms() {
-    let stores = Stores::new(HashMap::new());
-    conforms(&stores, "memory://warehouse/a").await;
-    conforms(&stores, "memory:/a").await;
-}
 
 #[tokio::test]
 async fn keys_reach_the_file_system_literally() {

@@ -29,16 +29,20 @@ pub async fn unreferenced(table: &Table, contents: &Contents, stores: &Stores) -
     for location in needed(table, contents).into_iter().chain(former) {
         known.insert(stores.resolve(&location)?.1);
     }
-    let listed = listed(table, stores).await?;
-    let unknown = listed.into_iter().filter(|path| !known.contains(path) && !is_checksum_of_hadoop(path));
-    let mut left: Vec<Path> = unknown.collect();
+    let listed = listed(table, stores).await?.into_iter();
+    let mut left: Vec<Path> = listed.filter(|path| !known.contains(&covered_by(path))).collect();
     left.sort();
     Ok(left.into_iter().map(|path| path.to_string()).collect())
 }
 
-/// Hadoop leaves a file `.name.crc` beside each file `name` that it writes, also when it deletes that one.
-fn is_checksum_of_hadoop(path: &Path) -> bool {
-    path.filename().is_some_and(|name| name.starts_with('.') && name.ends_with(".crc"))
+/// The file that Hadoop's checksum file `.name.crc` belongs to; any other file itself.
+fn covered_by(path: &Path) -> Path {
+    let text = path.as_ref();
+    let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
+    match name.strip_prefix('.').and_then(|name| name.strip_suffix(".crc")) {
+        Some(name) => Path::parse(format!("{folder}/{name}")).unwrap_or_else(|_| path.clone()),
+        None => path.clone(),
+    }
 }
 
 /// The current metadata, statistics, and of every snapshot its list, its manifests and its live files.

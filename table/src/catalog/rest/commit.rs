@@ -10,6 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use super::super::CommitOutcome;
+use super::super::update::drops_a_ref;
 use super::RestCatalog;
 use super::answer::{Answer, Refusal};
 use super::failure::general;
@@ -35,6 +36,9 @@ impl RestCatalog {
             return CommitOutcome::NotApplied { retry_after: Some(left), cause };
         }
         let ident = base.identifier();
+        if let Some(outcome) = self.drops_a_ref(ident, updates).await {
+            return outcome;
+        }
         let call = match self.commit_call(ident, requirements, updates) {
             Ok(call) => call,
             Err(error) => return CommitOutcome::Rejected(error),
@@ -50,6 +54,25 @@ impl RestCatalog {
             }
             Err(Failure::NotSent(cause)) => CommitOutcome::NotApplied { retry_after: None, cause },
             Err(Failure::Lost(error)) => CommitOutcome::Unknown(error),
+        }
+    }
+
+    /// Why a commit that removes snapshots is not sent. A server removes with a snapshot each ref that has it as its head,
+    /// also one that was made since the base was loaded, and no requirement can forbid that: the head is looked at right
+    /// before, which leaves the time of one request.
+    async fn drops_a_ref(&self, ident: &TableIdent, updates: &[TableUpdate]) -> Option<CommitOutcome> {
+        if !updates.iter().any(|update| matches!(update, TableUpdate::RemoveSnapshots { .. })) {
+            return None;
+        }
+        let now = match self.load(ident).await.map_err(Error::from) {
+            Ok(now) => now,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(CommitOutcome::Rejected(error)),
+            Err(cause) => return Some(CommitOutcome::NotApplied { retry_after: None, cause }),
+        };
+        match drops_a_ref(now.metadata(), updates) {
+            Ok(false) => None,
+            Ok(true) => Some(CommitOutcome::Conflict),
+            Err(error) => Some(CommitOutcome::Rejected(error)),
         }
     }
 

@@ -71,6 +71,9 @@ impl SqlCatalog {
                 let message = format!("table `{ident}` is not in the catalog any more");
                 return Err(CommitOutcome::Rejected(Error::new(ErrorKind::NotFound, message)));
             }
+            Err(Failure::Rejected(error)) => {
+                return Err(CommitOutcome::Rejected(error.context("looking up the head")));
+            }
             // Nothing was sent that could change the table.
             Err(failure) => return Err(not_applied(failure.into_error("looking up the head"))),
         };

@@ -1,18 +1,17 @@
 //! What a database error says about a statement: certainly not applied, hopeless, or nothing.
 
+mod postgres;
+mod sqlite;
+
+use std::io::ErrorKind as ErrorKindOfIo;
+use std::time::Duration;
+
+use sqlx::postgres::PgDatabaseError;
+
 use crate::{Error, ErrorKind};
 
-/// Primary result codes of SQLite (the low byte of an extended code).
-mod code {
-    pub(super) const PERM: i32 = 3;
-    pub(super) const BUSY: i32 = 5;
-    pub(super) const LOCKED: i32 = 6;
-    pub(super) const READONLY: i32 = 8;
-    pub(super) const CORRUPT: i32 = 11;
-    pub(super) const CANTOPEN: i32 = 14;
-    pub(super) const AUTH: i32 = 23;
-    pub(super) const NOTADB: i32 = 26;
-}
+/// Certificates that are not trusted among it.
+const NO_TLS: &str = "no TLS connection to the catalog database: see `sslmode` and `sslrootcert`";
 
 /// A statement, in a transaction of its own, that failed.
 #[derive(Debug)]
@@ -27,6 +26,17 @@ pub(super) enum Failure {
     Unknown(Error),
 }
 
+/// What an error code of a database means, and in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Rolled back, and worth trying again.
+    NotApplied(&'static str),
+    /// Rolled back, and hopeless until a person changes something.
+    Rejected(&'static str),
+    /// The code does not tell.
+    Unknown(&'static str),
+}
+
 impl Failure {
     /// As an error of a method that has no typed outcome. `what` says what was being done.
     pub(super) fn into_error(self, what: &str) -> Error {
@@ -35,54 +45,62 @@ impl Failure {
             Self::Exists => Error::new(ErrorKind::AlreadyExists, format!("{what}: the row exists already")),
         }
     }
-}
 
-impl From<sqlx::Error> for Failure {
-    /// A statement of ours runs in autocommit or in a transaction that ends with it. SQLite rolls it back when it
-    /// answers BUSY, also where that happens while it commits.
-    fn from(error: sqlx::Error) -> Self {
+    /// No connection came about: no statement was sent.
+    pub(super) fn connecting(error: sqlx::Error) -> Self {
         use sqlx::Error as Sql;
-        match &error {
-            Sql::Database(database) if database.is_unique_violation() => Self::Exists,
-            Sql::Database(database) => {
-                let extended = database.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
-                match extended & 0xff {
-                    code::BUSY | code::LOCKED => Self::NotApplied(
-                        Error::new(
-                            ErrorKind::Unavailable,
-                            "another process holds the catalog database's lock",
-                        )
-                        .with_source(error),
-                    ),
-                    code::CANTOPEN => Self::NotApplied(
-                        Error::new(ErrorKind::Unavailable, "the catalog database cannot be opened")
-                            .with_source(error),
-                    ),
-                    code::PERM | code::READONLY | code::AUTH => Self::Rejected(
-                        Error::new(ErrorKind::Configuration, "the catalog database cannot be written")
-                            .with_source(error),
-                    ),
-                    code::NOTADB | code::CORRUPT => Self::Rejected(
-                        Error::new(
-                            ErrorKind::Configuration,
-                            "the file is no SQLite database, or a damaged one",
-                        )
-                        .with_source(error),
-                    ),
-                    _ => Self::unknown(error),
-                }
+        let (kind, what) = match &error {
+            Sql::Database(_) => match Self::from(error) {
+                Self::Unknown(error) => return Self::NotApplied(error),
+                failure => return failure,
+            },
+            Sql::PoolTimedOut | Sql::PoolClosed => {
+                (ErrorKind::Unavailable, "no connection to the catalog database came about in time")
             }
-            Sql::PoolTimedOut | Sql::PoolClosed => Self::NotApplied(
-                Error::new(ErrorKind::Unavailable, "no connection to the catalog database became free")
-                    .with_source(error),
-            ),
-            _ => Self::unknown(error),
-        }
+            // Also what is left of a handshake with a server that is going down, so that it is tried again.
+            Sql::Tls(_) => (ErrorKind::Configuration, NO_TLS),
+            Sql::Io(error) if error.kind() == ErrorKindOfIo::InvalidData => {
+                (ErrorKind::Configuration, NO_TLS)
+            }
+            Sql::Configuration(_) => (ErrorKind::Configuration, "the catalog database's address is wrong"),
+            _ => (ErrorKind::Unavailable, "the catalog database cannot be reached"),
+        };
+        Self::NotApplied(Error::new(kind, what).with_source(error))
+    }
+
+    /// No connection came about within `limit`.
+    pub(super) fn not_connected_within(limit: Duration) -> Self {
+        let message = format!("the catalog database did not answer within {} ms", limit.as_millis());
+        Self::NotApplied(Error::new(ErrorKind::Unavailable, message))
+    }
+
+    /// A statement that was sent was not answered within `limit`.
+    pub(super) fn unanswered(limit: Duration) -> Self {
+        let message =
+            format!("the catalog database did not answer a statement within {} ms", limit.as_millis());
+        Self::Unknown(Error::new(ErrorKind::Unavailable, message))
     }
 }
 
-impl Failure {
-    fn unknown(error: sqlx::Error) -> Self {
-        Self::Unknown(Error::new(ErrorKind::Unavailable, "the catalog database failed").with_source(error))
+impl From<sqlx::Error> for Failure {
+    /// A statement of ours runs in autocommit or in a transaction that ends with it, and it was sent.
+    fn from(error: sqlx::Error) -> Self {
+        let sqlx::Error::Database(database) = &error else {
+            let message = "the connection to the catalog database failed";
+            return Self::Unknown(Error::new(ErrorKind::Unavailable, message).with_source(error));
+        };
+        if database.is_unique_violation() {
+            return Self::Exists;
+        }
+        let verdict = match database.try_downcast_ref::<PgDatabaseError>() {
+            Some(postgres) => postgres::verdict(postgres.code()),
+            None => sqlite::verdict(&database.code().unwrap_or_default()),
+        };
+        let because = |kind, what| Error::new(kind, what).with_source(error);
+        match verdict {
+            Verdict::NotApplied(what) => Self::NotApplied(because(ErrorKind::Unavailable, what)),
+            Verdict::Rejected(what) => Self::Rejected(because(ErrorKind::Configuration, what)),
+            Verdict::Unknown(what) => Self::Unknown(because(ErrorKind::Unavailable, what)),
+        }
     }
 }

@@ -3,8 +3,7 @@
 //! PyIceberg before 0.12 and Java's schema V0 have no column `iceberg_type`; Java's V1 and later PyIceberg have it,
 //! with `TABLE` or null for a table and `VIEW` for a view. A database is used in the layout it has; a new one is V1.
 
-use sqlx::sqlite::SqlitePool;
-
+use super::database::Database;
 use super::failure::Failure;
 
 /// Which columns `iceberg_tables` has.
@@ -39,15 +38,9 @@ const CREATE_NAMESPACES: &str = "CREATE TABLE IF NOT EXISTS iceberg_namespace_pr
 
 impl Layout {
     /// Looks at the database; `None` where one of the two tables is missing.
-    pub(super) async fn find(pool: &SqlitePool) -> Result<Option<Self>, Failure> {
-        let columns: Vec<String> = sqlx::query_scalar("SELECT name FROM pragma_table_info('iceberg_tables')")
-            .fetch_all(pool)
-            .await?;
-        let namespaces: Vec<String> =
-            sqlx::query_scalar("SELECT name FROM pragma_table_info('iceberg_namespace_properties')")
-                .fetch_all(pool)
-                .await?;
-        if columns.is_empty() || namespaces.is_empty() {
+    pub(super) async fn find(database: &Database) -> Result<Option<Self>, Failure> {
+        let columns = columns(database, "iceberg_tables").await?;
+        if columns.is_empty() || self::columns(database, "iceberg_namespace_properties").await?.is_empty() {
             return Ok(None);
         }
         let typed = columns.iter().any(|column| column.eq_ignore_ascii_case("iceberg_type"));
@@ -55,9 +48,9 @@ impl Layout {
     }
 
     /// Makes what is missing of the two tables; what is there stays as it is.
-    pub(super) async fn create(pool: &SqlitePool) -> Result<(), Failure> {
-        sqlx::query(CREATE_TABLES).execute(pool).await?;
-        sqlx::query(CREATE_NAMESPACES).execute(pool).await?;
+    pub(super) async fn create(database: &Database) -> Result<(), Failure> {
+        database.execute(CREATE_TABLES, &[]).await?;
+        database.execute(CREATE_NAMESPACES, &[]).await?;
         Ok(())
     }
 
@@ -68,4 +61,17 @@ impl Layout {
             Self::V1 => IS_TABLE,
         }
     }
+}
+
+/// The columns of a table, none where it does not exist. Postgres looks along the search path.
+async fn columns(database: &Database, table: &str) -> Result<Vec<String>, Failure> {
+    let sql = match database {
+        Database::Sqlite(_) => "SELECT name FROM pragma_table_info($1)",
+        Database::Postgres(_) => {
+            "SELECT attname::text FROM pg_attribute \
+             WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"
+        }
+    };
+    let rows = database.select(sql, &[table]).await?;
+    Ok(rows.into_iter().flatten().flatten().collect())
 }

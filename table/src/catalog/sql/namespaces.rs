@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use iceberg::{Namespace, NamespaceIdent};
 
 use super::SqlCatalog;
+use super::failure::Failure;
 use super::rows::namespace_ident;
 use crate::{Error, ErrorKind};
 
@@ -45,10 +46,13 @@ impl SqlCatalog {
     ) -> iceberg::Result<Namespace> {
         check_levels(namespace)?;
         if self.has_namespace(namespace).await? {
-            let message = format!("namespace `{namespace}` exists already: nothing was created");
-            return Err(iceberg::Error::new(iceberg::ErrorKind::NamespaceAlreadyExists, message));
+            return Err(exists(namespace));
         }
-        self.write_properties(namespace, &properties).await?;
+        match self.rows.set_properties(&namespace.to_string(), &properties).await {
+            Ok(()) => {}
+            Err(Failure::Exists) => return Err(exists(namespace)),
+            Err(failure) => return Err(failure.into_error("creating a namespace").into()),
+        }
         Ok(Namespace::with_properties(namespace.clone(), properties))
     }
 
@@ -67,7 +71,8 @@ impl SqlCatalog {
         properties: HashMap<String, String>,
     ) -> iceberg::Result<()> {
         self.require_namespace(namespace).await?;
-        self.write_properties(namespace, &properties).await
+        let written = self.rows.set_properties(&namespace.to_string(), &properties).await;
+        Ok(written.map_err(|failure| failure.into_error("writing a namespace's properties"))?)
     }
 
     pub(super) async fn remove_namespace(&self, namespace: &NamespaceIdent) -> iceberg::Result<()> {
@@ -79,20 +84,16 @@ impl SqlCatalog {
         Ok(deleted.map_err(|failure| failure.into_error("dropping a namespace"))?)
     }
 
-    async fn write_properties(
-        &self,
-        namespace: &NamespaceIdent,
-        properties: &HashMap<String, String>,
-    ) -> iceberg::Result<()> {
-        let written = self.rows.set_properties(&namespace.to_string(), properties).await;
-        Ok(written.map_err(|failure| failure.into_error("writing a namespace's properties"))?)
-    }
-
     async fn all_namespaces(&self) -> iceberg::Result<Vec<NamespaceIdent>> {
         let names = self.rows.namespaces().await;
         let names = names.map_err(|failure| failure.into_error("listing namespaces"))?;
         names.iter().map(|name| namespace_ident(name)).collect()
     }
+}
+
+fn exists(namespace: &NamespaceIdent) -> iceberg::Error {
+    let message = format!("namespace `{namespace}` exists already: nothing was created");
+    iceberg::Error::new(iceberg::ErrorKind::NamespaceAlreadyExists, message)
 }
 
 /// A level that holds a `.` would come back as two.

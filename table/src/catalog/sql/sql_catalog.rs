@@ -1,6 +1,7 @@
 //! The catalog itself, and the head of each table as last seen.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +16,10 @@ use iceberg::{
 use super::super::foreign::apply_foreign;
 use super::super::metadata_file::Contents;
 use super::super::{CommitCatalog, CommitOutcome, IfMissing};
+use super::database::Database;
+use super::postgres::PostgresAddress;
 use super::rows::Rows;
+use super::sqlite;
 use crate::Result;
 use crate::storage::Stores;
 
@@ -25,14 +29,50 @@ const CACHED_HEADS: usize = 64;
 /// How to open a SQL catalog.
 #[derive(Debug, Clone)]
 pub(in crate::catalog) struct SqlOptions {
-    /// The database file; `:memory:` for one that ends with the process.
-    pub(in crate::catalog) database: PathBuf,
+    /// The database.
+    pub(in crate::catalog) address: Address,
     /// The value of `catalog_name` in all rows.
     pub(in crate::catalog) name: String,
     /// Where tables without a location of their own go.
     pub(in crate::catalog) warehouse: Option<String>,
     /// What to do where there is no catalog.
     pub(in crate::catalog) if_missing: IfMissing,
+}
+
+/// Where a database is. Shown without a password.
+#[derive(Debug, Clone)]
+pub(in crate::catalog) enum Address {
+    /// A file of SQLite; `:memory:` for a database that ends with the process.
+    Sqlite(PathBuf),
+    /// A database of a Postgres server.
+    Postgres(Box<PostgresAddress>),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(address) => address.fmt(f),
+        }
+    }
+}
+
+impl Address {
+    /// Opens the database. A file is made where that is asked for, a database of a server is not.
+    pub(super) async fn open(&self, if_missing: IfMissing) -> Result<Database> {
+        match self {
+            Self::Sqlite(path) => sqlite::open(path, if_missing).await,
+            Self::Postgres(address) => address
+                .open()
+                .await
+                .map_err(|failure| failure.into_error(&format!("opening the catalog database `{address}`"))),
+        }
+    }
+
+    /// Whether the database is new whenever it is opened.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self, Self::Sqlite(path) if sqlite::is_in_memory(path))
+    }
 }
 
 /// A catalog in a SQL database.

@@ -33,7 +33,7 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) async fn new(test: &str) -> Result<Self> {
-        let warehouse = Warehouse::new(test)?;
+        let warehouse = Warehouse::of_run(test)?;
         let opened = warehouse.create().await?;
         appender::create(opened.catalog.as_ref(), TABLE).await?;
         let faults = Schedule::none();

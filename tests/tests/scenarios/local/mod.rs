@@ -2,6 +2,7 @@
 
 mod checks;
 mod commits;
+mod conformance;
 #[cfg(test)]
 mod expiry;
 mod faults;

@@ -1,5 +1,10 @@
-//! Scenarios on a REST catalog, Postgres and an S3 server: Java, Maven, Go, Python and Postgres are needed for them.
+//! Scenarios on servers that people run: a REST catalog, Postgres, an S3 store. `tests/run servers` starts them.
 
 mod chaos;
+mod check;
+mod conformance;
+mod postgres;
+mod s3;
 mod side_by_side;
+mod tables;
 mod torment;

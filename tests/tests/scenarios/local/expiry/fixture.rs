@@ -1,19 +1,17 @@
-//! A table in a SQLite catalog and a local directory, whose data files are placeholders.
+//! A table whose data files are placeholders.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_table::catalog::{
-    CatalogOptions, CommitCatalog, IfMissing, NewTable, OpenCatalog, create_table, open_catalog,
-    parse_table_ident,
-};
+use firn_table::catalog::{CommitCatalog, NewTable, OpenCatalog, create_table, parse_table_ident};
 use firn_table::commit::{Flush, FlushOutcome, Guarantee, Replace, ReplaceGroup, TableHandle};
 use firn_table::files::NewFile;
 use firn_table::layout::LiveFile;
 use firn_table::ledger::{CommitId, OffsetRange, SourceIdentity, TopicPartition, WriterName};
 use firn_table::manifest::{read_entries, read_list};
-use firn_table::storage::{Stores, join, normalize};
+use firn_table::storage::{Location, Stores, join, normalize};
+use firn_tests::warehouse::Warehouse;
 use futures::TryStreamExt;
 use iceberg::spec::{
     DataContentType, DataFile, DataFileBuilder, DataFileFormat, NestedField, PrimitiveType, Schema, Struct,
@@ -23,7 +21,6 @@ use object_store::ObjectStore;
 use uuid::Uuid;
 
 pub(crate) struct Fixture {
-    _folder: tempfile::TempDir,
     pub(crate) open: OpenCatalog,
     pub(crate) handle: TableHandle,
     instance: Uuid,
@@ -34,21 +31,14 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A table whose catalog is wrapped by `wrap` for the handle.
     pub(crate) async fn new(wrap: impl FnOnce(Arc<dyn CommitCatalog>) -> Arc<dyn CommitCatalog>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let options = CatalogOptions {
-            uri: format!("sqlite:{}", folder.path().join("catalog.db").display()),
-            warehouse: Some(folder.path().join("data").display().to_string()),
-            if_missing: IfMissing::Create,
-            ..CatalogOptions::default()
-        };
-        let open = open_catalog(&options, None).await.unwrap();
+        let open = Warehouse::of_run("expiry").unwrap().create().await.unwrap();
         let column = NestedField::required(1, "id", Type::Primitive(PrimitiveType::Long)).into();
         let schema = Schema::builder().with_fields([column]).build().unwrap();
         let ident = parse_table_ident("db.t").unwrap();
         create_table(open.catalog.as_ref(), NewTable::new(ident.clone(), schema)).await.unwrap();
         let catalog = wrap(open.catalog.clone());
         let handle = TableHandle::open(catalog, open.stores.clone(), ident, "main").await.unwrap();
-        Self { _folder: folder, open, handle, instance: Uuid::now_v7(), commits: 0, offset: 0 }
+        Self { open, handle, instance: Uuid::now_v7(), commits: 0, offset: 0 }
     }
 
     pub(crate) fn stores(&self) -> &Stores {
@@ -158,8 +148,11 @@ impl Fixture {
         let reached: BTreeSet<String> = reached.iter().map(|location| normalize(location)).collect();
         let (store, prefix) = self.stores().resolve(metadata.location()).unwrap();
         let listed: Vec<_> = store.list(Some(&prefix)).try_collect().await.unwrap();
-        let stored: BTreeSet<String> =
-            listed.iter().map(|meta| format!("file:///{}", meta.location)).collect();
+        let place = Location::parse(metadata.location()).unwrap();
+        let root = format!("{}://{}", place.scheme(), place.authority());
+        // Hadoop's checksums, which a REST server writes beside local files, are not ours.
+        let files = listed.iter().map(|meta| &meta.location).filter(|path| path.extension() != Some("crc"));
+        let stored: BTreeSet<String> = files.map(|path| format!("{root}/{path}")).collect();
         let missing: Vec<_> = reached.difference(&stored).collect();
         assert!(missing.is_empty(), "live snapshots miss {missing:?}");
         stored.difference(&reached).cloned().collect()
