@@ -41,25 +41,35 @@ impl Contents {
         let mut manifests: HashMap<String, Arc<Manifest>> = HashMap::new();
         let mut loaded = Vec::with_capacity(snapshots.len());
         for snapshot in snapshots {
-            let bytes = read(table.file_io(), snapshot.manifest_list()).await?;
-            let list = ManifestList::parse_with_version(&bytes, table.metadata().format_version())?;
-            let mut of_snapshot = Vec::new();
-            for listed in list.consume_entries() {
-                let path = listed.manifest_path.clone();
-                if !manifests.contains_key(&path) {
-                    let bytes = read(table.file_io(), &path).await?;
-                    let manifest = Manifest::parse_avro(&bytes).with_context(|| path.clone())?;
-                    manifests.insert(path.clone(), Arc::new(manifest));
-                }
-                of_snapshot.push(LoadedManifest { listed, manifest: Arc::clone(&manifests[&path]) });
-            }
-            loaded.push(SnapshotContents { snapshot, manifests: of_snapshot });
+            loaded.push(SnapshotContents::load(table, &snapshot, &mut manifests).await?);
         }
         Ok(Self { snapshots: loaded })
     }
 }
 
 impl SnapshotContents {
+    /// Reads the manifest list of a snapshot, and those of its manifests that are not among `manifests` yet.
+    pub async fn load(
+        table: &Table,
+        snapshot: &SnapshotRef,
+        manifests: &mut HashMap<String, Arc<Manifest>>,
+    ) -> Result<Self> {
+        let bytes = read(table.file_io(), snapshot.manifest_list()).await?;
+        let list = ManifestList::parse_with_version(&bytes, table.metadata().format_version())?;
+        let mut of_snapshot = Vec::new();
+        let entries: Vec<ManifestFile> = list.consume_entries().into_iter().collect();
+        for listed in entries {
+            let path = listed.manifest_path.clone();
+            if !manifests.contains_key(&path) {
+                let bytes = read(table.file_io(), &path).await?;
+                let manifest = Manifest::parse_avro(&bytes).with_context(|| path.clone())?;
+                manifests.insert(path.clone(), Arc::new(manifest));
+            }
+            of_snapshot.push(LoadedManifest { listed, manifest: Arc::clone(&manifests[&path]) });
+        }
+        Ok(Self { snapshot: snapshot.clone(), manifests: of_snapshot })
+    }
+
     /// The live files of the snapshot.
     pub fn live(&self) -> impl Iterator<Item = &ManifestEntry> {
         self.manifests.iter().flat_map(LoadedManifest::live)

@@ -16,14 +16,20 @@ use super::{Contents, LoadedManifest, SnapshotContents};
 pub fn manifest_problems(contents: &SnapshotContents) -> Vec<String> {
     let mut problems = live_twice(contents);
     for manifest in &contents.manifests {
-        let mut of_manifest = listing_problems(manifest, contents.snapshot.snapshot_id());
-        of_manifest
-            .extend(manifest.manifest.entries().iter().flat_map(|entry| entry_problems(manifest, entry)));
-        of_manifest.extend(partition_problems(manifest));
+        let of_manifest = problems_of_manifest(manifest, contents.snapshot.snapshot_id());
         let place =
             format!("snapshot {}: {}", contents.snapshot.snapshot_id(), manifest.listed.manifest_path);
         problems.extend(of_manifest.into_iter().map(|problem| format!("{place}: {problem}")));
     }
+    problems
+}
+
+/// What breaks the rules within one manifest of a snapshot.
+#[must_use]
+pub fn problems_of_manifest(manifest: &LoadedManifest, snapshot_id: i64) -> Vec<String> {
+    let mut problems = listing_problems(manifest, snapshot_id);
+    problems.extend(manifest.manifest.entries().iter().flat_map(|entry| entry_problems(manifest, entry)));
+    problems.extend(partition_problems(manifest));
     problems
 }
 
@@ -55,7 +61,9 @@ pub fn revived(metadata: &TableMetadata, contents: &Contents) -> Vec<String> {
     problems
 }
 
-fn live_twice(contents: &SnapshotContents) -> Vec<String> {
+/// Paths that are live more than once in a snapshot.
+#[must_use]
+pub fn live_twice(contents: &SnapshotContents) -> Vec<String> {
     let mut seen = HashSet::new();
     // Deletion vectors share a file.
     let twice =

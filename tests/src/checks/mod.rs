@@ -23,7 +23,7 @@ use iceberg::table::Table;
 pub use contents::{Contents, LoadedManifest, SnapshotContents};
 pub use files::{missing, unreferenced};
 pub use ledger::cursor_problems;
-pub use manifests::{manifest_problems, revived};
+pub use manifests::{live_twice, manifest_problems, problems_of_manifest, revived};
 pub use totals::total_problems;
 
 /// Whether everything that touches the table has ended.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataContentType, DataFile, DataFileBuilder, ManifestContentType, ManifestFile, ManifestList,
+    DataContentType, DataFile, DataFileBuilder, Manifest, ManifestContentType, ManifestFile, ManifestList,
     ManifestStatus, SnapshotRef,
 };
 use iceberg::table::Table;
@@ -58,7 +58,14 @@ pub(super) async fn manifests(table: &Table, snapshot: &SnapshotRef) -> Result<V
 
 /// The entries of a manifest, tombstones included.
 pub(super) async fn entries(file_io: &FileIO, manifest: &ManifestFile) -> Result<Vec<Entry>> {
-    let loaded = manifest.load_manifest(file_io).await.with_context(|| manifest.manifest_path.clone())?;
+    let path = &manifest.manifest_path;
+    let bytes = file_io.new_input(path)?.read().await.with_context(|| path.clone())?;
+    let loaded = Manifest::parse_avro(&bytes).with_context(|| path.clone())?;
+    entries_of(&loaded, manifest)
+}
+
+/// The entries of a manifest that was read, tombstones included, with what they inherit from its place in a list.
+pub(crate) fn entries_of(loaded: &Manifest, manifest: &ManifestFile) -> Result<Vec<Entry>> {
     let mut next = match manifest.content {
         ManifestContentType::Data => manifest.first_row_id.map(i64::try_from).transpose()?,
         ManifestContentType::Deletes => None,
@@ -67,6 +74,7 @@ pub(super) async fn entries(file_io: &FileIO, manifest: &ManifestFile) -> Result
     for entry in loaded.entries() {
         let missing = || format!("{} has no sequence number", entry.file_path());
         let file = entry.data_file();
+        let inherited = (entry.status == ManifestStatus::Added).then_some(manifest.sequence_number);
         let first_row_id = match (next, file.first_row_id(), entry.is_alive()) {
             (None, _, _) => None,
             (Some(_), Some(id), _) => Some(id),
@@ -79,8 +87,8 @@ pub(super) async fn entries(file_io: &FileIO, manifest: &ManifestFile) -> Result
         entries.push(Entry {
             status: entry.status,
             snapshot_id: entry.snapshot_id.unwrap_or(manifest.added_snapshot_id),
-            sequence_number: entry.sequence_number.with_context(missing)?,
-            file_sequence_number: entry.file_sequence_number.with_context(missing)?,
+            sequence_number: entry.sequence_number.or(inherited).with_context(missing)?,
+            file_sequence_number: entry.file_sequence_number.or(inherited).with_context(missing)?,
             spec_id: manifest.partition_spec_id,
             file: rebuilt(file, manifest.partition_spec_id, first_row_id)?,
         });

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use iceberg::TableUpdate;
 use iceberg::spec::{SnapshotReference, SnapshotRetention};
 use iceberg::table::Table;
+use rand::seq::IndexedRandom;
 
 use super::engine::{Deed, Engine, Outcome};
 use super::entries::{entries, manifests};
@@ -29,12 +30,31 @@ impl Deed for RollBack {
             Self::To(id) => Some(*id).filter(|id| line.contains(id)),
             Self::Steps(steps) => line.get(*steps).or(line.last()).copied(),
         };
-        let Some(target) = target.filter(|id| line.first() != Some(id)) else { return Ok(None) };
-        let retention = SnapshotRetention::branch(None, None, None);
-        let reference = SnapshotReference::new(target, retention);
-        let update = TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference };
-        Ok(Some(Change { draft: None, updates: vec![update] }))
+        Ok(target.filter(|id| line.first() != Some(id)).map(head_at))
     }
+}
+
+/// Makes a snapshot the head that is not in its line, drawn by chance: history goes on where it was left by a roll
+/// back.
+#[derive(Debug, Clone)]
+pub struct SwitchLine;
+
+#[async_trait]
+impl Deed for SwitchLine {
+    async fn decide(&self, engine: &mut Engine, base: &Table) -> Result<Option<Change>> {
+        let line = ancestry(base);
+        let all = base.metadata().snapshots().map(|snapshot| snapshot.snapshot_id());
+        let mut others: Vec<i64> = all.filter(|id| !line.contains(id)).collect();
+        others.sort_unstable();
+        Ok(others.choose(&mut engine.random).copied().map(head_at))
+    }
+}
+
+fn head_at(snapshot_id: i64) -> Change {
+    let retention = SnapshotRetention::branch(None, None, None);
+    let reference = SnapshotReference::new(snapshot_id, retention);
+    let update = TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference };
+    Change { draft: None, updates: vec![update] }
 }
 
 /// Removes all snapshots but the newest of the head's line, and with [`Engine::expire`] the files that only they

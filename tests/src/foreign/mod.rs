@@ -15,7 +15,7 @@
 //! | `equality_delete` | [`EqualityDelete`] |
 //! | `compact` | [`Compact`] |
 //! | `columns` | [`AddColumn`], [`ChangeSpec`] |
-//! | `history` | [`RollBack`], [`Expire`] |
+//! | `history` | [`RollBack`], [`SwitchLine`], [`Expire`] |
 //! | `reader`, `rows` | [`Reader`]: the rows of a snapshot with all its deletes applied |
 //!
 //! A new deed is a file with a value that implements [`Deed`].
@@ -43,9 +43,10 @@ pub use columns::{AddColumn, ChangeSpec};
 pub use compact::Compact;
 pub use deletion_vector::DeletionVectors;
 pub use engine::{Clock, Deed, Engine, Outcome};
+pub(crate) use entries::entries_of;
 pub use entries::{Entry, FileKey};
 pub use equality_delete::EqualityDelete;
-pub use history::{Expire, RollBack};
+pub use history::{Expire, RollBack, SwitchLine};
 pub use position_delete::{PositionDelete, RewritePositionDeletes, Scope, SequenceNumber};
 pub use reader::{LiveRow, Reader, Rows, rows};
 pub use snapshot::{Added, Change, Draft};

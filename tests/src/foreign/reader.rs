@@ -171,7 +171,13 @@ impl Reader {
         Ok(gone)
     }
 
-    async fn rows_of(&mut self, file: &Entry, schema: &Schema, gone: &HashSet<i64>) -> Result<Vec<LiveRow>> {
+    /// The rows of a data file but those at some positions.
+    pub(crate) async fn rows_of(
+        &mut self,
+        file: &Entry,
+        schema: &Schema,
+        gone: &HashSet<i64>,
+    ) -> Result<Vec<LiveRow>> {
         let path: Arc<str> = file.file.file_path().into();
         let columns = self.columns(&path).await?;
         ensure!(columns.rows as u64 == file.file.record_count(), "{path} has {} rows", columns.rows);

@@ -32,6 +32,8 @@ pub enum Theme {
     Foreign,
     /// New partitions, retention, a topic that is created again.
     Topics,
+    /// A foreign engine that deletes rows between plan and commit of rewrites, and changes history.
+    Deletes,
 }
 
 impl Theme {
@@ -49,6 +51,7 @@ impl Theme {
             Self::Compaction => "compaction",
             Self::Foreign => "foreign",
             Self::Topics => "topics",
+            Self::Deletes => "deletes",
         }
     }
 
@@ -75,6 +78,8 @@ pub struct Profile {
     pub theme: Theme,
     /// How long messages come and things go wrong.
     pub active: Duration,
+    /// The table's format.
+    pub format: FormatVersion,
     /// How the table is partitioned.
     pub partitioning: Partitioning,
     /// How long a member of a consumer group may be silent.
@@ -91,6 +96,8 @@ pub struct Profile {
     pub foreign: Option<ForeignPlan>,
     /// What happens to the topic.
     pub broker: Option<BrokerPlan>,
+    /// Conflicts after which a compactor gives up; `None` for very many.
+    pub commit_retries: Option<u32>,
     /// Chances of faults.
     pub faults: Vec<(&'static str, f64)>,
 }
@@ -114,9 +121,13 @@ impl Profile {
         let theme = theme.unwrap_or_else(|| Theme::draw(&dice));
         let flush_age = dice.millis(100..900);
         let writers = draw_writers(theme, flush_age, &dice);
+        let format = match theme {
+            Theme::Deletes => dice.one_of(&[FormatVersion::V2, FormatVersion::V3]),
+            _ => FormatVersion::V2,
+        };
         let compactors = match theme {
             Theme::Compaction => dice.within(1..3),
-            Theme::Foreign | Theme::Calm => 1,
+            Theme::Foreign | Theme::Calm | Theme::Deletes => 1,
             Theme::Writers | Theme::Rivals | Theme::Topics => 0,
         };
         Self {
@@ -132,7 +143,9 @@ impl Profile {
             expirer: (matches!(theme, Theme::Compaction | Theme::Rivals) && dice.chance(0.5))
                 .then(|| draw_expirer(theme, &dice)),
             broker: (theme == Theme::Topics).then(|| BrokerPlan::draw(&dice)),
-            foreign: (theme == Theme::Foreign).then(|| ForeignPlan::draw(&dice)),
+            foreign: draw_foreign(theme, format, &dice),
+            format,
+            commit_retries: None,
             faults: if theme == Theme::Calm { Vec::new() } else { draw_faults(&dice) },
         }
     }
@@ -176,13 +189,26 @@ impl Profile {
         let mut properties: HashMap<String, String> = default_properties().into_iter().collect();
         // Few enough that a run meets a merge.
         properties.insert("commit.manifest.min-count-to-merge".to_owned(), "10".to_owned());
+        let retries = self.commit_retries.map(|retries| retries.to_string());
+        properties.extend(retries.map(|retries| ("commit.retry.num-retries".to_owned(), retries)));
         TableCreation::builder()
             .name("t".to_owned())
             .schema(schema)
             .partition_spec_opt(spec.ok().map(|spec| spec.build()))
             .properties(properties)
-            .format_version(FormatVersion::V2)
+            .format_version(self.format)
             .build()
+    }
+}
+
+fn draw_foreign(theme: Theme, format: FormatVersion, dice: &Dice) -> Option<ForeignPlan> {
+    match theme {
+        Theme::Foreign => Some(ForeignPlan::draw(dice)),
+        Theme::Deletes => {
+            let pause_ms = dice.one_of(&[200, 1_000]);
+            Some(ForeignPlan { pause_ms, deletes: Some(format), ..ForeignPlan::draw(dice) })
+        }
+        _ => None,
     }
 }
 
@@ -213,7 +239,7 @@ fn draw_writers(theme: Theme, flush_age: Duration, dice: &Dice) -> Vec<(String, 
     let count = match theme {
         Theme::Rivals => dice.within(2..5),
         Theme::Writers | Theme::Topics => dice.within(1..5),
-        Theme::Calm | Theme::Compaction | Theme::Foreign => dice.within(1..3),
+        Theme::Calm | Theme::Compaction | Theme::Foreign | Theme::Deletes => dice.within(1..3),
     };
     let hardship = draw_hardship(theme, dice);
     let name = WriterName::new("w").expect("a letter is a name");

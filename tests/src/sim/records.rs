@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use firn_table::ErrorKind;
 use firn_table::ledger::TopicPartition;
 use iceberg::TableUpdate;
 use iceberg::table::Table;
@@ -120,8 +121,8 @@ pub enum Tale {
     Crashed,
     /// It is not scheduled for this long.
     Paused(Duration),
-    /// It ended, well or with an error.
-    Ended(Result<(), String>),
+    /// It ended, well or with an error: what can be done about it, and what it says.
+    Ended(Result<(), (ErrorKind, String)>),
 }
 
 /// A file group that a compactor is rewriting.

@@ -74,8 +74,14 @@ fn take_panic() -> Option<String> {
 /// Runs a seed with these checkers.
 #[must_use]
 pub fn run(run: Run, checkers: Vec<Box<dyn Checker>>) -> Report {
-    let dice = Dice::new(run.seed);
-    let profile = Profile::draw(run.theme, &dice);
+    let profile = Profile::draw(run.theme, &Dice::new(run.seed));
+    run_profile(run.seed, &profile, checkers)
+}
+
+/// Runs a seed with a profile that somebody has changed.
+#[must_use]
+pub fn run_profile(seed: u64, profile: &Profile, checkers: Vec<Box<dyn Checker>>) -> Report {
+    let dice = Dice::new(seed);
     let (world, virtual_time) = in_world(
         || World::new(&dice, profile.setting(), checkers),
         |world| {

@@ -98,7 +98,7 @@ pub(super) fn of_tale(tale: &Tale) -> Option<String> {
         Tale::Crashed => "CRASHED".to_owned(),
         Tale::Paused(time) => format!("PAUSED for {time:?}"),
         Tale::Ended(Ok(())) => "ended".to_owned(),
-        Tale::Ended(Err(error)) => format!("ended with an error: {error}"),
+        Tale::Ended(Err((_, error))) => format!("ended with an error: {error}"),
         Tale::Writer(event) => return of_writer(event),
         Tale::Compactor(event) => return of_compactor(event),
     })

@@ -6,6 +6,7 @@
 mod engines;
 mod kafka;
 mod local;
+mod protections;
 mod servers;
 mod simulation;
 mod tables;

@@ -63,10 +63,16 @@ impl Pipeline {
                 _ => GroupOffsets::Ignore,
             },
         };
+        // The topic is asked after the table: while that is waited for, another process may commit what is produced
+        // meanwhile, and its cursors must not be held against an end of the topic from before.
+        let ledger = match self.config.guarantee {
+            Guarantee::AtLeastOnce => None,
+            Guarantee::ExactlyOnce => self.ledger().await?,
+        };
         let bounds = self.bounds(request).await?;
-        let cursors = match self.config.guarantee {
-            Guarantee::AtLeastOnce => BTreeMap::new(),
-            Guarantee::ExactlyOnce => self.cursors(&bounds).await?,
+        let cursors = match ledger {
+            Some(ledger) => self.cursors(ledger, &bounds).await?,
+            None => BTreeMap::new(),
         };
         let mut positions = Vec::with_capacity(bounds.len());
         let mut gaps = BTreeMap::new();
@@ -113,12 +119,12 @@ impl Pipeline {
         Position { partition, offset, epoch }
     }
 
-    /// The table's cursors, after whatever the configuration says about rollbacks and new topics was done.
+    /// The table's cursors, after whatever the configuration says about new topics was done.
     async fn cursors(
         &mut self,
+        ledger: Ledger,
         bounds: &BTreeMap<TopicPartition, Bounds>,
     ) -> Result<BTreeMap<TopicPartition, Cursor>> {
-        let Some(ledger) = self.ledger().await? else { return Ok(BTreeMap::new()) };
         match identity(self.config.on_new_source, &ledger, &self.identity)? {
             Identity::Same => Ok(ledger.cursors),
             Identity::Restart(topics) => {
@@ -129,7 +135,8 @@ impl Pipeline {
         }
     }
 
-    /// The ledger that holds; `None` where the table never saw this writer.
+    /// The ledger that holds, after whatever the configuration says about rollbacks was done; `None` where the table
+    /// never saw this writer.
     async fn ledger(&mut self) -> Result<Option<Ledger>> {
         for _ in 0..MAX_REPAIRS {
             let (ledger, ancestry) = match standing(&self.handle, &self.config.name).await? {

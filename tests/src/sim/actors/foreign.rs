@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_table::Result;
-use iceberg::spec::{PrimitiveType, Transform};
+use iceberg::spec::{FormatVersion, PrimitiveType, Transform};
 
 use super::super::dice::Dice;
 use super::super::process::{Hardship, Next, Process, supervise};
 use super::super::records::Role;
 use super::super::world::World;
+use super::deletes::draw_delete;
 use crate::foreign::{AddColumn, Append, ChangeSpec, Deed, Engine, Expire, Outcome, RollBack};
 
 /// What the other engine does.
@@ -21,6 +22,8 @@ pub struct ForeignPlan {
     pub rolls_back: bool,
     /// Whether it expires snapshots.
     pub expires: bool,
+    /// Whether it deletes rows, and in the ways of which format version.
+    pub deletes: Option<FormatVersion>,
 }
 
 impl ForeignPlan {
@@ -29,6 +32,7 @@ impl ForeignPlan {
             pause_ms: dice.one_of(&[1_000, 4_000]),
             rolls_back: dice.chance(0.4),
             expires: dice.chance(0.5),
+            deletes: None,
         }
     }
 }
@@ -82,6 +86,9 @@ enum Drawn {
 }
 
 fn draw_deed(plan: &ForeignPlan, dice: &Dice, next_id: &mut i64) -> Drawn {
+    if let Some(version) = plan.deletes.filter(|_| dice.chance(0.6)) {
+        return Drawn::Deed(draw_delete(version, dice));
+    }
     loop {
         return Drawn::Deed(match dice.within(0..12) {
             0 => Box::new(AddColumn { name: format!("c{}", dice.within(0..5)), kind: PrimitiveType::Int }),

@@ -3,6 +3,7 @@
 
 mod broker;
 mod compactor;
+mod deletes;
 mod expirer;
 mod foreign;
 mod producer;
@@ -13,4 +14,4 @@ pub use compactor::{CompactorPlan, compactor, compactor_observer};
 pub use expirer::{ExpirerPlan, expirer};
 pub use foreign::{ForeignPlan, foreign};
 pub use producer::{ProducerPlan, TOPIC, partition, produce, producer};
-pub use writer::{Teller, WriterPlan, writer, writer_parts};
+pub use writer::{Teller, WriterPlan, writer, writer_parts, writer_parts_on};

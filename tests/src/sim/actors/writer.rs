@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_table::commit::ExpireOptions;
+use firn_table::commit::{ExpireOptions, TableHandle};
 use firn_table::ledger::WriterName;
 use firn_table::{ErrorKind, Result};
 use firn_writer::WriterConfig;
@@ -87,13 +87,18 @@ impl std::fmt::Debug for Teller {
 /// # Errors
 /// The table cannot be opened.
 pub async fn writer_parts(process: &Process, config: WriterConfig, group: &str) -> Result<Parts> {
-    let handle = process.open().await?;
+    Ok(writer_parts_on(process.open().await?, process, config, group))
+}
+
+/// What a pipeline of this process is made of that commits through this handle.
+#[must_use]
+pub fn writer_parts_on(handle: TableHandle, process: &Process, config: WriterConfig, group: &str) -> Parts {
     let budget = Budget::new(config.memory_bytes);
     let source = process.world().log().join(group, &config.topics, Arc::clone(&budget));
     let clock = process.surroundings.clone();
     let environment =
         Environment { instance: clock.uuid(), now_ms: Arc::new(move || clock.now_ms()), cpu: Cpu::Inline };
-    Ok(Parts { config, handle, source: Box::new(source), budget, environment })
+    Parts { config, handle, source: Box::new(source), budget, environment }
 }
 
 /// Runs writer processes, one after the other, until the world stops.

@@ -1,0 +1,54 @@
+//! Runs seeds without a protection until a checker finds what follows, and the same seeds with it.
+
+use firn_table::protections::{Protection, switch_off};
+use firn_tests::sim::check;
+use firn_tests::sim::dice::Dice;
+use firn_tests::sim::profile::{Profile, Theme};
+use firn_tests::sim::run::{Report, run_profile};
+
+/// A protection, and how its absence is noticed.
+pub(super) struct Case {
+    pub(super) protection: Protection,
+    /// The runs in which it matters.
+    pub(super) theme: Theme,
+    /// What of a run is not left to the seed.
+    pub(super) sets: fn(&mut Profile),
+    /// The checkers, one of which finds it first.
+    pub(super) found_by: &'static [&'static str],
+    /// Within so many seeds; it took fewer than half as many when this was written.
+    pub(super) within: u64,
+}
+
+impl Case {
+    fn play(&self, seed: u64) -> Report {
+        let mut profile = Profile::draw(Some(self.theme), &Dice::new(seed));
+        (self.sets)(&mut profile);
+        run_profile(seed, &profile, check::all())
+    }
+}
+
+/// Nothing: all is left to the seed.
+pub(super) fn nothing(_profile: &mut Profile) {}
+
+/// Fails where no checker notices that the protection is off, another one than expected does, or the seeds are not
+/// clean with it on.
+pub(super) fn is_noticed(case: &Case) {
+    let Case { protection, theme, found_by, within, .. } = case;
+    let found = (0..*within).find_map(|seed| {
+        let _off = switch_off(*protection);
+        case.play(seed).violation.map(|violation| (seed, violation))
+    });
+    let Some((seed, violation)) = found else {
+        panic!("{protection:?} was off for {within} seeds of `{}` and nobody noticed", theme.name());
+    };
+    println!("{protection:?} off: {} finds it within {} seeds: {violation}", violation.promise, seed + 1);
+    assert!(
+        found_by.contains(&violation.promise),
+        "{protection:?} off, seed {seed} of `{}`: {violation}, and not one of {found_by:?}",
+        theme.name()
+    );
+    for seed in 0..=seed {
+        let violation = case.play(seed).violation;
+        assert_eq!(violation, None, "seed {seed} of `{}` with all protections on", theme.name());
+    }
+}
