@@ -2,9 +2,9 @@
 //!
 //! `postgres://user:password@host:port/database?sslmode=require&…`, also with the scheme `postgresql` and with the name
 //! of a Python driver behind it (`postgresql+psycopg2`). Parameters are those of libpq; one that is not known is
-//! refused, because it may be a mistyped one that matters. What a URL leaves out is taken from where libpq takes it
-//! (`PGPASSWORD`, the password file): the driver does that. Prepared statements are used: a pooler in between must
-//! pool sessions, or know them.
+//! refused, because it may be a mistyped one that matters. `sslmode=verify-ca` is taken for `verify-full`. What a URL
+//! leaves out is taken from where libpq takes it (`PGPASSWORD`, the password file): the driver does that. Prepared
+//! statements are used: a pooler in between must pool sessions, or know them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -141,7 +141,6 @@ impl PostgresAddress {
 
     /// Connects once, so that what is wrong is told at once and exactly, and makes a pool.
     pub(super) async fn open(&self) -> Result<Database, Failure> {
-        name_cryptography();
         let connecting = PgConnection::connect_with(&self.connect);
         match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(Ok(connection)) => {
@@ -162,18 +161,15 @@ impl PostgresAddress {
     }
 }
 
-/// Where several implementations of cryptography are compiled into a program and none is named, the driver panics in
-/// the mode `verify-ca`. One that is named already stays.
-fn name_cryptography() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// Where the driver differs from libpq.
 fn as_libpq_would(connect: PgConnectOptions, has_root_certificate: bool) -> PgConnectOptions {
     let mode = match connect.get_ssl_mode() {
         // The driver's `allow` never uses TLS.
         PgSslMode::Allow => PgSslMode::Prefer,
-        PgSslMode::Require if has_root_certificate => PgSslMode::VerifyCa,
+        // Without a look at the host's name the driver panics where several implementations of cryptography are
+        // compiled into a program: the stricter mode takes that one's place.
+        PgSslMode::VerifyCa => PgSslMode::VerifyFull,
+        PgSslMode::Require if has_root_certificate => PgSslMode::VerifyFull,
         mode => mode,
     };
     let address =
@@ -231,7 +227,8 @@ mod tests {
             ("?sslmode=disable", PgSslMode::Disable),
             ("?sslmode=allow", PgSslMode::Prefer),
             ("?sslmode=require", PgSslMode::Require),
-            ("?sslmode=require&sslrootcert=ca.crt", PgSslMode::VerifyCa),
+            ("?sslmode=require&sslrootcert=ca.crt", PgSslMode::VerifyFull),
+            ("?sslmode=verify-ca&sslrootcert=ca.crt", PgSslMode::VerifyFull),
             ("?sslmode=verify-full&sslrootcert=ca.crt", PgSslMode::VerifyFull),
             ("?sslrootcert=system", PgSslMode::VerifyFull),
         ] {
