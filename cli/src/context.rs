@@ -151,7 +151,7 @@ fn catalog_options(settings: &Settings) -> Result<CatalogOptions, Failure> {
         if !wanted.contains(':') {
             let known: Vec<&str> = names.into_iter().collect();
             return Err(Failure::configuration(format!(
-                "catalog `{wanted}` is neither a URI (sqlite:PATH) nor a name in [catalogs] ({}), so no table can \
+                "catalog `{wanted}` is neither a URI (sqlite:PATH, postgres://…, https://…) nor a name in [catalogs] ({}), so no table can \
                  be opened",
                 if known.is_empty() { "which is empty".to_owned() } else { known.join(", ") }
             )));

@@ -11,8 +11,18 @@ use crate::render::listing::{Listing, Unit};
 const MASK: &str = "***";
 
 /// Parts of a property's name that make its value a secret. `id` alone is none.
-const SECRET_PARTS: [&str; 9] =
-    ["password", "secret", "token", "credential", "passphrase", "private", "jaas", "access-key", "sas"];
+const SECRET_PARTS: [&str; 10] = [
+    "password",
+    "secret",
+    "token",
+    "credential",
+    "passphrase",
+    "private",
+    "jaas",
+    "access-key",
+    "sas",
+    "header.",
+];
 
 /// One row per setting: path, value, source.
 pub(crate) fn listing(settings: &Settings) -> Listing {

@@ -303,3 +303,113 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn now_ms() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Counting {
+        renewed: AtomicU64,
+        fails: bool,
+    }
+
+    #[async_trait]
+    impl Renew for Counting {
+        async fn renew(&self) -> Result<Vec<StorageCredential>> {
+            let count = self.renewed.fetch_add(1, Ordering::Relaxed) + 1;
+            if self.fails {
+                return Err(Error::new(ErrorKind::Unavailable, "the catalog is away"));
+            }
+            Ok(vec![credential("", &format!("renewed-{count}"), Some(now_ms() + 3_600_000))])
+        }
+    }
+
+    fn credential(prefix: &str, key: &str, expires_at_ms: Option<i64>) -> StorageCredential {
+        let mut properties = HashMap::from([
+            (S3_ACCESS_KEY_ID.to_owned(), key.to_owned()),
+            (S3_SECRET_ACCESS_KEY.to_owned(), "secret".to_owned()),
+        ]);
+        properties.extend(expires_at_ms.map(|at| (EXPIRES_AT_MS.to_owned(), at.to_string())));
+        StorageCredential { prefix: prefix.to_owned(), properties }
+    }
+
+    fn grant(table: &str, root: &str, credentials: Vec<StorageCredential>, renew: &Arc<Counting>) -> Grant {
+        Grant { table: table.to_owned(), roots: vec![root.to_owned()], credentials, renew: renew.clone() }
+    }
+
+    fn key_of(vended: &Vended, location: &str) -> Option<String> {
+        vended.find(location).map(|granted| granted.properties[S3_ACCESS_KEY_ID].clone())
+    }
+
+    #[test]
+    fn the_nearest_root_and_then_the_longest_prefix_decide() {
+        let (vended, renew) = (Vended::default(), Arc::default());
+        let wide = vec![credential("s3", "wide", None), credential("s3://b/w/t/data", "data", None)];
+        vended.grant(grant("n.t", "s3a://b/w/t/", wide, &renew));
+        vended.grant(grant("n.u", "s3://b/w/t/u", vec![credential("", "inner", None)], &renew));
+        let elsewhere = vec![credential("s3://other/x", "other", None)];
+        vended.grant(grant("n.v", "s3://b/v", elsewhere, &renew));
+        for (location, expected) in [
+            ("s3://b/w/t/metadata/m.avro", Some("wide")),
+            ("s3://b/w/t/data/f.parquet", Some("data")),
+            ("s3n://b/w/t//data/f.parquet", Some("data")),
+            ("s3://b/w/t/u/data/f.parquet", Some("inner")),
+            ("s3://b/w/t2/f.parquet", None),
+            ("s3://b/w/t/database/f", Some("wide")),
+            ("s3://other/x/f", Some("other")),
+            ("s3://other/xy/f", None),
+            ("s3://c/w/t/f", None),
+        ] {
+            assert_eq!(key_of(&vended, location).as_deref(), expected, "{location}");
+        }
+        vended.grant(grant("n.t", "s3://b/w/t", Vec::new(), &renew));
+        assert_eq!(key_of(&vended, "s3://b/w/t/f"), None);
+    }
+
+    #[test]
+    fn a_client_is_kept_as_long_as_only_keys_change() {
+        let (vended, renew) = (Vended::default(), Arc::default());
+        let key = |credential: StorageCredential| {
+            vended.grant(grant("n.t", "s3://b/t", vec![credential], &renew));
+            vended.find("s3://b/t/f").unwrap().key
+        };
+        let first = key(credential("", "a", None));
+        assert_eq!(key(credential("", "b", Some(1))), first);
+        assert_eq!(key_of(&vended, "s3://b/t/f").as_deref(), Some("b"));
+        let mut moved = credential("", "b", None);
+        moved.properties.insert("s3.endpoint".to_owned(), "http://h".to_owned());
+        assert_ne!(key(moved), first);
+    }
+
+    async fn signed_with(vended: &Vended) -> object_store::Result<String> {
+        let provider = vended.find("s3://b/t/f").unwrap().provider.unwrap();
+        Ok(provider.get_credential().await?.key_id.clone())
+    }
+
+    #[tokio::test]
+    async fn a_credential_is_renewed_before_it_expires_and_once() {
+        let (vended, renew) = (Vended::default(), Arc::<Counting>::default());
+        vended.grant(grant(
+            "n.t",
+            "s3://b/t",
+            vec![credential("", "old", Some(now_ms() + 3_600_000))],
+            &renew,
+        ));
+        assert_eq!(signed_with(&vended).await.unwrap(), "old");
+        vended.grant(grant("n.t", "s3://b/t", vec![credential("", "old", Some(now_ms()))], &renew));
+        let signed = futures::future::join_all((0..20).map(|_| signed_with(&vended))).await;
+        assert!(signed.iter().all(|key| key.as_ref().unwrap() == "renewed-1"), "{signed:?}");
+        assert_eq!(renew.renewed.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_renewal_that_fails_matters_only_after_the_expiry() {
+        let (vended, renew) = (Vended::default(), Arc::new(Counting { fails: true, ..Counting::default() }));
+        let life = Life { since_ms: 0, expires_at_ms: 1000 };
+        assert!(!life.is_due(899) && life.is_due(900) && !life.is_over(999) && life.is_over(1000));
+        vended.grant(grant("n.t", "s3://b/t", vec![credential("", "old", Some(now_ms() - 1))], &renew));
+        let error = signed_with(&vended).await.unwrap_err().to_string();
+        assert!(error.contains("have expired") && !error.contains("secret\""), "{error}");
+    }
+}

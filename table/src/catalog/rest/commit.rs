@@ -43,7 +43,9 @@ impl RestCatalog {
             Ok(call) => call,
             Err(error) => return CommitOutcome::Rejected(error),
         };
-        match self.session.send(&call).await {
+        let sent = self.session.send(&call).await;
+        self.looked.forget(ident);
+        match sent {
             Ok(answer) if answer.is_success() => self.applied(ident, answer).await,
             Ok(answer) => {
                 let refusal = self.session.refusal(&answer);
@@ -126,7 +128,10 @@ impl RestCatalog {
             Verdict::Look => match self.load(ident).await {
                 Ok(now) => match seen((base, &now), requirements, updates, &refusal) {
                     Seen::Landed => CommitOutcome::Committed(Box::new(now)),
-                    Seen::Moved => CommitOutcome::Conflict,
+                    Seen::Moved => {
+                        self.looked.keep(now);
+                        CommitOutcome::Conflict
+                    }
                     Seen::Same => self.unknown(error, &refusal),
                 },
                 Err(unseen) => {

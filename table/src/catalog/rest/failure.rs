@@ -58,7 +58,7 @@ pub(super) fn general(refusal: &Refusal, what: impl Display) -> Error {
         (401 | 408 | 419 | 429, _) | (_, None) => ErrorKind::Unavailable,
         (404, _) => ErrorKind::NotFound,
         (409 | 412, _) => ErrorKind::Conflict,
-        (400..500, _) => ErrorKind::Configuration,
+        (400..=499, _) => ErrorKind::Configuration,
         _ => ErrorKind::Unavailable,
     };
     Error::new(kind, format!("{what}: {}", refusal.describe()))

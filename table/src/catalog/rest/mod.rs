@@ -23,7 +23,8 @@
 //! | `server_config`, `session` | what the server wants of its clients; requests with all of it applied |
 //! | `paths`, `messages` | addresses of namespaces and tables; bodies |
 //! | `rest_catalog`, `namespaces`, `tables`, `failure` | the catalog's methods and their errors |
-//! | `commit`, `verdict`, `sent_requests` | a commit, what its answer means, and what is known of requests sent before |
+//! | `commit`, `verdict` | a commit, and what its answer means |
+//! | `sent_requests`, `looked` | what is known of requests sent before, and of the table looked at for an answer |
 //! | `delegation` | storage credentials that come with a table |
 
 mod answer;
@@ -31,6 +32,7 @@ mod commit;
 mod delegation;
 mod failure;
 mod http;
+mod looked;
 mod messages;
 mod namespaces;
 mod oauth;
@@ -43,6 +45,8 @@ mod server_config;
 mod session;
 mod settings;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod token;
 mod verdict;
 

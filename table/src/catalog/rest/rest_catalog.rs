@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::super::foreign::apply_foreign;
 use super::super::{CommitCatalog, CommitOutcome};
+use super::looked::Looked;
 use super::sent_requests::SentRequests;
 use super::session::RestSession;
 use super::tables::Purge;
@@ -25,6 +26,7 @@ pub(in crate::catalog) struct RestCatalog {
     pub(super) stores: Stores,
     pub(super) file_io: FileIO,
     pub(super) sent: SentRequests,
+    pub(super) looked: Looked,
     /// When the server wants to be asked again.
     pub(super) not_before: Mutex<Option<Instant>>,
 }
@@ -37,6 +39,7 @@ impl RestCatalog {
             file_io: stores.file_io(),
             stores,
             sent: SentRequests::default(),
+            looked: Looked::default(),
             not_before: Mutex::default(),
         }
     }
@@ -106,7 +109,10 @@ impl Catalog for RestCatalog {
     }
 
     async fn load_table(&self, table: &TableIdent) -> iceberg::Result<Table> {
-        self.load(table).await
+        match self.looked.take(table) {
+            Some(table) => Ok(table),
+            None => self.load(table).await,
+        }
     }
 
     async fn drop_table(&self, table: &TableIdent) -> iceberg::Result<()> {
