@@ -55,8 +55,8 @@ async fn every_kind_of_request_waits_and_tries_again_when_the_server_says_slow_d
         "PUT /** : slowdown first 2",
         "GET /** : slowdown first 2",
         "HEAD /** : slowdown first 2",
+        // Uploads in parts and deletions of many.
         "POST /** : slowdown first 2",
-        "DELETE /** : slowdown first 2",
     ];
     let behind = Behind::rules("s3-slow-down", &rules).await?;
     let (small, large) = (behind.at("small"), behind.at("large"));
@@ -71,7 +71,7 @@ async fn every_kind_of_request_waits_and_tries_again_when_the_server_says_slow_d
     let listed: Vec<_> = store.list(Some(&folder)).try_collect().await?;
     assert_eq!(listed.len(), 2);
     assert!(behind.stores.delete_all(vec![small, large]).await.is_empty());
-    assert_eq!(behind.acted().await?, [2; 5]);
+    assert_eq!(behind.acted().await?, [2; 4]);
     Ok(())
 }
 
