@@ -24,6 +24,9 @@ use crate::scratch;
 /// How long the broker may take for one request of the tests.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long messages may wait to be acknowledged: a broker that was killed may have to start again first.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(150);
+
 /// One or three brokers. The shared one serves all tests of a process and stops with it.
 #[derive(Debug)]
 pub struct KafkaCluster {
@@ -195,7 +198,7 @@ impl KafkaCluster {
             }
             produced += 1;
         }
-        producer.flush(REQUEST_LIMIT)?;
+        producer.flush(ACKNOWLEDGED_WITHIN)?;
         ensure!(
             producer.in_flight_count() == 0,
             "{} messages were not acknowledged",

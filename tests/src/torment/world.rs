@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::history::History;
 use super::place::Place;
@@ -245,10 +245,11 @@ impl Producer {
         self.produced.load(Ordering::Relaxed)
     }
 
-    fn is_well(&self) -> Result<()> {
-        let ended = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
-        ensure!(!ended, "the producer stopped by itself");
-        Ok(())
+    fn is_well(&mut self) -> Result<()> {
+        let ended = self.thread.take_if(|thread| thread.is_finished());
+        let Some(thread) = ended else { return Ok(()) };
+        thread.join().map_err(|_| anyhow!("the producer panicked"))?.context("producing")?;
+        bail!("the producer stopped by itself")
     }
 
     fn stop(&mut self) -> Result<u64> {
