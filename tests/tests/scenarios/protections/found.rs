@@ -36,19 +36,30 @@ pub(super) fn is_noticed(case: &Case) {
     let Case { protection, theme, found_by, within, .. } = case;
     let found = (0..*within).find_map(|seed| {
         let _off = switch_off(*protection);
-        case.play(seed).violation.map(|violation| (seed, violation))
+        let report = case.play(seed);
+        report.violation.clone().map(|violation| (seed, violation, report))
     });
-    let Some((seed, violation)) = found else {
-        panic!("{protection:?} was off for {within} seeds of `{}` and nobody noticed", theme.name());
-    };
+    assert!(found.is_some(), "{protection:?} was off for {within} seeds of `{}` unnoticed", theme.name());
+    let (seed, violation, report) = found.expect("looked at above");
     println!("{protection:?} off: {} finds it within {} seeds: {violation}", violation.promise, seed + 1);
+    for seed in (0..=seed).rev() {
+        let report = case.play(seed);
+        assert_eq!(
+            report.violation,
+            None,
+            "seed {seed} of `{}` with all protections on\n{}",
+            theme.name(),
+            last_lines(&report)
+        );
+    }
     assert!(
         found_by.contains(&violation.promise),
-        "{protection:?} off, seed {seed} of `{}`: {violation}, and not one of {found_by:?}",
-        theme.name()
+        "{protection:?} off, seed {seed} of `{}`: {violation}, and not one of {found_by:?}\n{}",
+        theme.name(),
+        last_lines(&report)
     );
-    for seed in 0..=seed {
-        let violation = case.play(seed).violation;
-        assert_eq!(violation, None, "seed {seed} of `{}` with all protections on", theme.name());
-    }
+}
+
+fn last_lines(report: &Report) -> String {
+    report.history.last(50).iter().map(|line| format!("{line}\n")).collect()
 }

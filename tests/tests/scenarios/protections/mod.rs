@@ -3,8 +3,12 @@
 
 mod found;
 
+use std::time::Duration;
+
 use firn_table::protections::Protection;
-use firn_tests::sim::profile::Theme;
+use firn_tests::sim::actors::{ExpirerPlan, ForeignPlan};
+use firn_tests::sim::process::Hardship;
+use firn_tests::sim::profile::{Profile, Theme};
 use found::{Case, is_noticed, nothing};
 
 /// Without it, a flush that was sent once lands again where another process has committed its offsets meanwhile.
@@ -15,7 +19,7 @@ fn a_fence_that_is_asked_only_once_is_noticed() {
         theme: Theme::Rivals,
         sets: nothing,
         found_by: &["W5"],
-        within: 10,
+        within: 20,
     });
 }
 
@@ -27,6 +31,68 @@ fn inputs_that_nobody_looks_at_again_are_noticed() {
         theme: Theme::Compaction,
         sets: nothing,
         found_by: &["C1"],
+        within: 60,
+    });
+}
+
+/// Without it, a commit that lost against another one is sent again on the same base, and loses for ever.
+#[test]
+fn a_base_that_is_never_loaded_again_is_noticed() {
+    is_noticed(&Case {
+        protection: Protection::FreshBase,
+        theme: Theme::Compaction,
+        sets: nothing,
+        found_by: &["stop", "drain", "W3"],
+        within: 30,
+    });
+}
+
+/// Without it, flushes that were read before an overtaken one was read again stay in line beside what is read again.
+#[test]
+fn later_flushes_that_are_kept_when_one_is_overtaken_are_noticed() {
+    is_noticed(&Case {
+        protection: Protection::DiscardLater,
+        theme: Theme::Rivals,
+        sets: nothing,
+        found_by: &["stops"],
         within: 20,
+    });
+}
+
+/// The head goes back again and again, while only the head is kept.
+fn rollbacks_under_expiry(profile: &mut Profile) {
+    profile.foreign = Some(ForeignPlan { pause_ms: 400, rolls_back: true, expires: false, deletes: None });
+    let interval = Duration::from_millis(200);
+    profile.expirer = Some(ExpirerPlan { interval, keep: 1, hardship: Hardship::NONE });
+}
+
+/// Without it, a snapshot is expired that was made the head meanwhile.
+#[test]
+fn an_expiry_that_does_not_look_at_the_branches_is_noticed() {
+    is_noticed(&Case {
+        protection: Protection::ExpiryInterlock,
+        theme: Theme::Foreign,
+        sets: rollbacks_under_expiry,
+        found_by: &["W1", "C6", "C5"],
+        within: 60,
+    });
+}
+
+/// Commits land after their compactor has heard nothing of them, and the next one meets a conflict that it does not wait
+/// out.
+fn late_commits_of_the_impatient(profile: &mut Profile) {
+    profile.commit_retries = Some(0);
+    profile.faults = vec![("applied-late", 0.1), ("applied-then-hangs", 0.05)];
+}
+
+/// Without it, files are deleted although the request that names them may have landed, or may yet.
+#[test]
+fn a_clean_up_after_an_unknown_outcome_is_noticed() {
+    is_noticed(&Case {
+        protection: Protection::DefiniteCleanup,
+        theme: Theme::Compaction,
+        sets: late_commits_of_the_impatient,
+        found_by: &["C5"],
+        within: 150,
     });
 }
