@@ -3,10 +3,10 @@
 //! A file may stay behind where its writer could not know whether it is needed, or could not delete it:
 //!
 //! - a fault met a request for that file: the put whose reply was lost, the delete that failed;
-//! - its process crashed or was not scheduled, or a fault met one of its requests, before the flush or rewrite that the file belongs to was
-//!   settled. A process writes the files of one flush while it commits the one before it, so what was written is
-//!   settled by the second commit after it at the latest; manifests and lists that were written for further attempts
-//!   after an outcome was unknown stay with those from before;
+//! - its process crashed or was not scheduled, or a fault met one of its requests, before the flush or rewrite that the
+//!   file belongs to was settled. A process writes the files of a flush while one commit is in flight and up to four
+//!   flushes wait for theirs, so what was written is settled by the sixth commit after it at the latest; manifests and
+//!   lists that were written for further attempts after an outcome was unknown stay with those from before;
 //! - only expired snapshots reached it, and the process that expired them met a fault, or crashed, around the time.
 
 use std::collections::{BTreeMap, HashSet};
@@ -22,7 +22,7 @@ use super::lake::Lake;
 
 const NAME: &str = "litter";
 /// Commits of a process after which what it had written before is settled.
-const SETTLED_AFTER: usize = 2;
+const SETTLED_AFTER: usize = 6;
 /// A fault this close to an expiry may have met it.
 const AROUND: Duration = Duration::from_secs(120);
 
