@@ -1,9 +1,10 @@
 //! Benchmarks that are printed and not judged: each beside the bare loop that does the same work, in the same run.
 //!
 //! ```text
-//! firn-bench [--short] [commits] [decode] [stream]
+//! firn-bench [--short] [catalog] [commits] [decode] [stream]
 //! ```
 
+mod catalog;
 mod commits;
 mod cpu;
 mod decode;
@@ -28,12 +29,15 @@ fn main() -> Result<()> {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--short" => length = Length::Short,
-            "commits" | "decode" | "stream" => named.push(argument),
-            _ => bail!("no benchmark `{argument}`: commits, decode, stream, and --short"),
+            "catalog" | "commits" | "decode" | "stream" => named.push(argument),
+            _ => bail!("no benchmark `{argument}`: catalog, commits, decode, stream, and --short"),
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let is_named = |name: &str| named.is_empty() || named.iter().any(|given| given == name);
+    if is_named("catalog") {
+        runtime.block_on(catalog::run(length))?;
+    }
     if is_named("commits") {
         runtime.block_on(commits::run(length))?;
     }
