@@ -80,7 +80,7 @@ pub(super) fn ledger_of(base: &Table, branch: &str, writer: &WriterName) -> Resu
     match standing(base.metadata(), branch, writer)? {
         Standing::Absent => Ok(None),
         Standing::Current(ledger) => Ok(Some(ledger)),
-        Standing::RolledBack { ledger, ancestry } => stop(format!(
+        Standing::RolledBack { ledger, ancestry, .. } => stop(format!(
             "the table was rolled back or replaced: snapshot {} of writer `{writer}` is not in the history of \
              `{branch}` any more, and {} left the table. Nothing was committed; decide whether to replay or to keep \
              the cursors",

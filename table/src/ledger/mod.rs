@@ -279,6 +279,9 @@ pub enum Standing {
         ledger: Ledger,
         /// What the newest commit of this writer in the head's ancestry covers, where one is left.
         ancestry: Option<Ledger>,
+        /// Partitions of which the history that is left does not tell how far it covers them: its commits are
+        /// expired, or do not name their ranges. They cannot be replayed without a person's word.
+        unknown: Vec<TopicPartition>,
     },
     /// The ancestry has commits of this writer that no ledger of this branch covers: the property is absent (the
     /// catalog dropped it, someone unset it), or another branch with later commits was fast-forwarded into this one.

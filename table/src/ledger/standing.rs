@@ -26,9 +26,10 @@ pub fn standing(metadata: &TableMetadata, branch: &str, writer: &WriterName) -> 
         Found::Ancestor => Standing::Current(ledger),
         Found::Later(last_snapshot_id) => Standing::Missing { last_snapshot_id },
         Found::NotAnAncestor => {
-            let ancestry = undo(metadata, branch, writer, &ledger)
-                .or_else(|| newest_in_ancestry(metadata, branch, writer, &ledger));
-            Standing::RolledBack { ledger, ancestry }
+            let left = undo(metadata, branch, writer, &ledger)
+                .unwrap_or_else(|| newest_in_ancestry(metadata, branch, writer, &ledger));
+            let ancestry = (!left.ledger.cursors.is_empty()).then_some(left.ledger);
+            Standing::RolledBack { ledger, ancestry, unknown: left.unknown }
         }
     })
 }
@@ -90,14 +91,22 @@ fn is_passed(snapshot: &Snapshot, ledger: &Ledger) -> bool {
     ledger.sequence_number > 0 && snapshot.sequence_number() <= ledger.sequence_number
 }
 
+/// What the history that is left covers.
+struct Left {
+    ledger: Ledger,
+    /// Partitions of which it does not tell.
+    unknown: Vec<TopicPartition>,
+}
+
 /// The ledger without the commits that left the branch: exact, where all of them are still in the metadata with
 /// their ranges, and the first snapshot that both histories share is met.
-fn undo(metadata: &TableMetadata, branch: &str, writer: &WriterName, ledger: &Ledger) -> Option<Ledger> {
+fn undo(metadata: &TableMetadata, branch: &str, writer: &WriterName, ledger: &Ledger) -> Option<Left> {
     let mut undone = ledger.clone();
     let mut current = metadata.snapshot_by_id(ledger.snapshot_id)?;
     loop {
         if ancestors(metadata, branch).any(|ancestor| ancestor.snapshot_id() == current.snapshot_id()) {
-            return names_commit(metadata, branch, writer, undone);
+            let ledger = names_commit(metadata, branch, writer, undone);
+            return Some(Left { ledger, unknown: Vec::new() });
         }
         if let Some(record) = commit_record(current).filter(|record| &record.writer == writer) {
             if record.sets_cursors {
@@ -109,7 +118,10 @@ fn undo(metadata: &TableMetadata, branch: &str, writer: &WriterName, ledger: &Le
         }
         match current.parent_snapshot_id() {
             Some(parent) => current = metadata.snapshot_by_id(parent)?,
-            None => return names_commit(metadata, branch, writer, undone),
+            None => {
+                let ledger = names_commit(metadata, branch, writer, undone);
+                return Some(Left { ledger, unknown: Vec::new() });
+            }
         }
     }
 }
@@ -129,36 +141,37 @@ fn take_back(cursors: &mut BTreeMap<TopicPartition, Cursor>, range: &OffsetRange
     Some(())
 }
 
-/// Puts the newest commit of the writer in the ancestry into the ledger. `None` where none is left and the ledger
-/// is empty: there is nothing that the ancestry covers.
-fn names_commit(
-    metadata: &TableMetadata,
-    branch: &str,
-    writer: &WriterName,
-    mut ledger: Ledger,
-) -> Option<Ledger> {
-    if let Some(snapshot) = ancestors(metadata, branch).find(|snapshot| is_of(snapshot, writer)) {
-        ledger.commit_id = commit_record(snapshot)?.commit_id;
-        ledger.snapshot_id = snapshot.snapshot_id();
-        ledger.sequence_number = snapshot.sequence_number();
+/// Puts the newest commit of the writer in the ancestry, where one is left, into the ledger.
+fn names_commit(metadata: &TableMetadata, branch: &str, writer: &WriterName, mut ledger: Ledger) -> Ledger {
+    let of_writer = |snapshot: &SnapshotRef| {
+        let record = commit_record(snapshot).filter(|record| &record.writer == writer)?;
+        Some((record.commit_id, snapshot.snapshot_id(), snapshot.sequence_number()))
+    };
+    if let Some((commit_id, snapshot_id, sequence_number)) = ancestors(metadata, branch).find_map(of_writer) {
+        ledger.commit_id = commit_id;
+        ledger.snapshot_id = snapshot_id;
+        ledger.sequence_number = sequence_number;
     }
-    (!ledger.cursors.is_empty()).then_some(ledger)
+    ledger
 }
 
 /// What the commits of the writer that are left in the ancestry cover: for each partition the newest run of ranges
-/// without a break.
-fn newest_in_ancestry(
-    metadata: &TableMetadata,
-    branch: &str,
-    writer: &WriterName,
-    ledger: &Ledger,
-) -> Option<Ledger> {
+/// without a break. Where older commits are expired, or one does not name its ranges, the others are unknown.
+fn newest_in_ancestry(metadata: &TableMetadata, branch: &str, writer: &WriterName, ledger: &Ledger) -> Left {
     let mut cursors: BTreeMap<TopicPartition, Cursor> = BTreeMap::new();
+    let mut tells_all = true;
     for snapshot in ancestors(metadata, branch) {
+        let expired_parent =
+            snapshot.parent_snapshot_id().is_some_and(|id| metadata.snapshot_by_id(id).is_none());
+        tells_all = !expired_parent;
         let Some(record) = commit_record(snapshot).filter(|record| &record.writer == writer) else {
             continue;
         };
-        for range in record.ranges.unwrap_or_default() {
+        let Some(ranges) = record.ranges else {
+            tells_all = false;
+            break;
+        };
+        for range in ranges {
             let cursor = cursors.entry(range.partition.clone()).or_insert(Cursor::starting_at(range.next));
             if cursor.start == range.next {
                 cursor.start = range.start;
@@ -168,8 +181,12 @@ fn newest_in_ancestry(
             }
         }
         if record.sets_cursors {
+            tells_all = true;
             break;
         }
     }
-    names_commit(metadata, branch, writer, Ledger { cursors, ..ledger.clone() })
+    let untold = |partition: &&TopicPartition| !tells_all && !cursors.contains_key(*partition);
+    let unknown = ledger.cursors.keys().filter(untold).cloned().collect();
+    let ledger = names_commit(metadata, branch, writer, Ledger { cursors, ..ledger.clone() });
+    Left { ledger, unknown }
 }

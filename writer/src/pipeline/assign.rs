@@ -139,15 +139,18 @@ impl Pipeline {
     /// never saw this writer.
     async fn ledger(&mut self) -> Result<Option<Ledger>> {
         for _ in 0..MAX_REPAIRS {
-            let (ledger, ancestry) = match standing(&self.handle, &self.config.name).await? {
+            let (ledger, ancestry, unknown) = match standing(&self.handle, &self.config.name).await? {
                 Standing::Absent => return Ok(None),
                 Standing::Current(ledger) => return Ok(Some(ledger)),
                 Standing::Missing { last_snapshot_id } => return Err(missing(self, last_snapshot_id)),
-                Standing::RolledBack { ledger, ancestry } => (ledger, ancestry),
+                Standing::RolledBack { ledger, ancestry, unknown } => (ledger, ancestry, unknown),
             };
             match self.config.after_rollback {
-                AfterRollback::Stop => return Err(rolled_back(&ledger, ancestry.as_ref())),
+                AfterRollback::Stop => return Err(rolled_back(&ledger, ancestry.as_ref(), &unknown)),
                 AfterRollback::Keep => self.set_cursors(ledger.cursors, Others::Forget).await?,
+                AfterRollback::Replay if !unknown.is_empty() => {
+                    return Err(rolled_back(&ledger, ancestry.as_ref(), &unknown));
+                }
                 AfterRollback::Replay => {
                     let cursors = replayed(&ledger, ancestry.as_ref());
                     self.set_cursors(cursors, Others::Forget).await?;
@@ -213,22 +216,29 @@ fn replayed(ledger: &Ledger, ancestry: Option<&Ledger>) -> BTreeMap<TopicPartiti
     ledger.cursors.iter().map(back).collect()
 }
 
-fn rolled_back(ledger: &Ledger, ancestry: Option<&Ledger>) -> Error {
+fn rolled_back(ledger: &Ledger, ancestry: Option<&Ledger>, unknown: &[TopicPartition]) -> Error {
     let before = replayed(ledger, ancestry);
-    let left: Vec<String> = ledger
-        .cursors
-        .iter()
-        .filter_map(|(p, c)| {
-            let from = before.get(p)?.next;
-            (from < c.next).then(|| format!("{}, offsets {from} to {}", place(p), c.next))
-        })
-        .collect();
+    let left = ledger.cursors.iter().filter_map(|(p, c)| {
+        let from = before.get(p)?.next;
+        (from < c.next && !unknown.contains(p)).then(|| format!("{}, offsets {from} to {}", place(p), c.next))
+    });
+    let untold = unknown.iter().map(|p| {
+        let until = ledger.cursors.get(p).map_or(0, |c| c.next);
+        format!("some or none of {} before offset {until} (the commits that tell are expired)", place(p))
+    });
+    let gone: Vec<String> = left.chain(untold).collect();
+    let advice = if unknown.is_empty() {
+        "Read them again with `--after-rollback replay`, or leave them out with `--after-rollback keep`"
+    } else {
+        "What is not known is not read again, since it could be doubled: say where to go on with `firn offsets set`, or \
+         leave it out with `--after-rollback keep`"
+    };
     let message = format!(
         "the table was rolled back or replaced: snapshot {} of commit `{}` is not in its history any more, and with it \
-         went {}. Read them again with `--after-rollback replay`, or leave them out with `--after-rollback keep`",
+         went {}. {advice}",
         ledger.snapshot_id,
         ledger.commit_id,
-        left.join("; ")
+        gone.join("; ")
     );
     Error::new(ErrorKind::Ledger, message)
 }

@@ -39,7 +39,8 @@ async fn after_a_rollback_cursors_are_taken_back_exactly_and_the_rows_come_once(
         committed(handle.append(world.flush_of(ids.next(), &[(0, 0, 10), (1, 5, 6)]).await).await.unwrap());
     committed(handle.append(world.flush_of(ids.next(), &[(0, 10, 30), (2, 0, 3)]).await).await.unwrap());
     world.catalog.update(reset_main(first.snapshot_id));
-    let Standing::RolledBack { ledger, ancestry: Some(ancestry) } = handle.standing(&writer()).await.unwrap()
+    let Standing::RolledBack { ledger, ancestry: Some(ancestry), .. } =
+        handle.standing(&writer()).await.unwrap()
     else {
         panic!("it was rolled back")
     };
@@ -155,6 +156,26 @@ async fn a_rollback_is_seen_although_the_lost_snapshot_expired() {
     assert!(matches!(handle.standing(&writer()).await.unwrap(), Standing::RolledBack { .. }));
 }
 
+/// What expired commits covered is not taken for what was never there: it would be read again and doubled.
+#[tokio::test]
+async fn partitions_of_expired_commits_are_unknown_after_a_rollback() {
+    let world = World::new();
+    let handle = world.open().await;
+    let mut ids = Ids::new();
+    let other = committed(handle.append(world.flush_of(ids.next(), &[(1, 0, 5)]).await).await.unwrap());
+    let kept = committed(handle.append(world.flush_of(ids.next(), &[(0, 0, 10)]).await).await.unwrap());
+    let lost = committed(handle.append(world.flush_of(ids.next(), &[(0, 10, 30)]).await).await.unwrap());
+    world.catalog.update(reset_main(kept.snapshot_id));
+    let removed = vec![lost.snapshot_id, other.snapshot_id];
+    world.catalog.update(vec![TableUpdate::RemoveSnapshots { snapshot_ids: removed }]);
+    let standing = handle.standing(&writer()).await.unwrap();
+    let Standing::RolledBack { ancestry: Some(ancestry), unknown, .. } = standing else {
+        panic!("it was rolled back: {standing:?}")
+    };
+    assert_eq!(ancestry.cursors[&topic_partition(0)].next, 10);
+    assert_eq!(unknown, [topic_partition(1)]);
+}
+
 /// K18: CREATE OR REPLACE keeps uuid and properties, and begins a new history.
 #[tokio::test]
 async fn a_replaced_table_stops_the_writer() {
@@ -163,9 +184,11 @@ async fn a_replaced_table_stops_the_writer() {
     let mut ids = Ids::new();
     committed(handle.append(world.flush(ids.next(), 0, 10).await).await.unwrap());
     world.catalog.update(vec![TableUpdate::RemoveSnapshotRef { ref_name: "main".to_owned() }]);
-    let Standing::RolledBack { ancestry: None, .. } = handle.standing(&writer()).await.unwrap() else {
+    let Standing::RolledBack { ancestry: None, unknown, .. } = handle.standing(&writer()).await.unwrap()
+    else {
         panic!("nothing of it is left")
     };
+    assert_eq!(unknown, []);
     let error = handle.append(world.flush(ids.next(), 10, 20).await).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Ledger);
 }
