@@ -89,6 +89,11 @@ pub enum SkipReason {
         /// Files that would come out.
         outputs: u64,
     },
+    /// Deletes apply to it that a rewrite cannot apply (a check of the caller).
+    HasDeletes {
+        /// Delete files and deletion vectors that apply to it.
+        delete_files: u64,
+    },
     /// It was not selected (a filter of the caller).
     NotSelected,
     /// It cannot be rewritten (a check of the caller).
@@ -114,6 +119,9 @@ impl fmt::Display for SkipReason {
             Self::MadeTogether => f.write_str(
                 "a rewrite for this target size made all files of its group: it would make them again",
             ),
+            Self::HasDeletes { delete_files } => {
+                write!(f, "it has deletes that a rewrite cannot apply: {delete_files} delete files")
+            }
             Self::NotSelected => f.write_str("it is not selected by the given condition"),
             Self::Unsupported { cause } => write!(f, "it cannot be rewritten: {cause}"),
         }

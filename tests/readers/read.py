@@ -3,7 +3,8 @@
     read.py pyiceberg|duckdb <requests.jsonl >answers.jsonl
 
 A request: {"catalog": {"name", "type", "uri", and other properties of PyIceberg}, "table": "namespace.name",
-"filters": [{"column", "op": "eq|lt|lteq|gt|gteq|is_null|not_null", "value"}]}
+"filters": [{"column", "op": "eq|lt|lteq|gt|gteq|is_null|not_null", "value"}],
+"hidden_columns": [NAME] for DuckDB: columns such as `_row_id` that no schema has}
 An answer: {"engine", "rows", "columns": {NAME: {"nulls", "checksum"}}, "filters": [{"rows", "files"}]}, or {"error"}.
 
 The checksum of a column is the sum of the CRC-32 of its values' canonical texts: independent of order, and equal in
@@ -181,7 +182,8 @@ def read_with_duckdb(request):
     connection = duckdb_connection()
     location = table.metadata_location.removeprefix("file://").removeprefix("file:")
     source = f"iceberg_scan('{location}')"
-    data = connection.execute(f"SELECT * FROM {source}").to_arrow_table()
+    hidden = "".join(f', "{name}"' for name in request.get("hidden_columns", []))
+    data = connection.execute(f"SELECT *{hidden} FROM {source}").to_arrow_table()
     filters = []
     for entry in request.get("filters", []):
         count = f"SELECT count(*) FROM {source} WHERE {duckdb_filter(entry)}"

@@ -20,6 +20,21 @@ pub struct ColumnSummary {
     pub checksum: String,
 }
 
+impl ColumnSummary {
+    /// The summary of a column with these texts.
+    #[must_use]
+    pub fn of(texts: impl IntoIterator<Item = Option<String>>) -> Self {
+        let (mut nulls, mut sum) = (0, 0);
+        for text in texts {
+            match text {
+                None => nulls += 1,
+                Some(text) => sum += u64::from(crc32(text.as_bytes())),
+            }
+        }
+        Self { nulls, checksum: sum.to_string() }
+    }
+}
+
 /// Adds up the columns of batches.
 #[derive(Debug)]
 pub struct Checksums {

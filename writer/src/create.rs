@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use firn_table::catalog::{OpenCatalog, default_properties};
+use firn_table::catalog::{OpenCatalog, default_properties, requested_format_version};
 use iceberg::spec::{FormatVersion, Schema, UnboundPartitionSpec};
 use iceberg::table::Table;
 use iceberg::{NamespaceIdent, TableCreation, TableIdent};
@@ -18,7 +18,7 @@ pub struct NewTable {
     pub partition: Option<UnboundPartitionSpec>,
     /// Its location; `None` leaves it to the catalog.
     pub location: Option<String>,
-    /// Properties over [`default_properties`].
+    /// Properties over [`default_properties`]; `format-version` (2 or 3) is the version that the table is made in.
     pub properties: HashMap<String, String>,
 }
 
@@ -30,13 +30,14 @@ pub async fn create_table(catalog: &OpenCatalog, ident: &TableIdent, new: NewTab
     ensure_namespace(catalog, ident.namespace()).await.map_err(failed)?;
     let mut properties: HashMap<String, String> = default_properties().into_iter().collect();
     properties.extend(new.properties);
+    let format_version = requested_format_version(&mut properties)?.unwrap_or(FormatVersion::V2);
     let creation = TableCreation::builder()
         .name(ident.name().to_owned())
         .location_opt(new.location)
         .schema(new.schema)
         .partition_spec_opt(new.partition)
         .properties(properties)
-        .format_version(FormatVersion::V2)
+        .format_version(format_version)
         .build();
     catalog.catalog.create_table(ident.namespace(), creation).await.map_err(failed)
 }

@@ -204,7 +204,7 @@ struct Part {
 async fn histogram(args: &HistogramArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let handle = context.open_table().await?;
     let files = match snapshot_id(&handle, args.snapshot)? {
-        Some(id) => layout::live_files(&handle.table(), id).await?,
+        Some(id) => layout::live(&handle.table(), id).await?.files,
         None => Vec::new(),
     };
     let mut parts: BTreeMap<Option<String>, Vec<u64>> = BTreeMap::new();

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 
 pub(crate) use partition::output_partition;
-pub(crate) use prepare::{Prepared, prepare, resolve};
+pub(crate) use prepare::{GroupInputs, Prepared, prepare, resolve};
 
 /// What to plan on, and what to leave out.
 #[derive(Debug, Clone, Default)]
@@ -175,8 +175,8 @@ impl Plan {
 
 /// Plans the compaction of a table's branch. Reads manifests, no data file; changes nothing.
 ///
-/// `Unsupported` where the table has what firn cannot rewrite yet (delete files, format version 3), `Configuration`
-/// where an option or a condition is wrong (all wrong options at once).
+/// Files with deletes that a rewrite cannot apply (equality deletes) are skipped. `Configuration` where an option or a
+/// condition is wrong (all wrong options at once).
 pub async fn plan(table: &Table, options: &PlanOptions) -> Result<Plan> {
     Ok(prepare(table, options).await?.plan)
 }

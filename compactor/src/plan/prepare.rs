@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use firn_policies::{Debt, Decision, FileStats, Histogram, RewriteOptions, SkipReason, bin_pack};
-use firn_table::layout::{LiveFile, live_files};
-use iceberg::spec::{FormatVersion, SnapshotRef, Transform};
+use firn_table::layout::{
+    DeleteIndex, DeleteKey, DeleteScope, Live, LiveDelete, LiveFile, live, partition_key,
+};
+use iceberg::spec::{DataFileFormat, SnapshotRef, Transform};
 use iceberg::table::Table;
 
-use super::partition::partition_key;
 use super::selection::selected_paths;
 use super::{Plan, PlanOptions, PlannedFile, PlannedGroup, SkippedFile};
 use crate::run::{RUN, TARGET_BYTES};
@@ -18,26 +19,44 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
-    /// For each group of the plan, its files in the plan's order.
-    pub(crate) inputs: Vec<Vec<LiveFile>>,
+    /// For each group of the plan, what it reads.
+    pub(crate) inputs: Vec<GroupInputs>,
+}
+
+/// What a group reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupInputs {
+    /// Its files, in the plan's order.
+    pub(crate) files: Vec<LiveFile>,
+    /// The deletes that apply to one of them.
+    pub(crate) deletes: Vec<LiveDelete>,
+}
+
+impl GroupInputs {
+    fn new(files: Vec<LiveFile>, deletes: &DeleteIndex) -> Self {
+        let applying = files.iter().flat_map(|file| deletes.applying_to(file));
+        let deletes: BTreeMap<DeleteKey, LiveDelete> =
+            applying.map(|delete| (delete.key(), delete.clone())).collect();
+        Self { files, deletes: deletes.into_values().collect() }
+    }
 }
 
 /// What keeps a file from being considered at all; `None` where the policy decides.
 type Exclusions = Vec<Option<SkipReason>>;
 
 pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prepared> {
-    refuse_unsupported(table)?;
     let rewrite = rewrite_options(table, options)?;
     let branch = options.branch.as_deref().unwrap_or("main");
     let planned_on = planning_snapshot(table, branch, options.snapshot_id)?;
-    let files = match planned_on {
-        Some(snapshot_id) => live_files(table, snapshot_id).await?,
-        None => Vec::new(),
+    let Live { files, deletes } = match planned_on {
+        Some(snapshot_id) => live(table, snapshot_id).await?,
+        None => Live::default(),
     };
+    let deletes = DeleteIndex::new(table.metadata(), deletes);
     let selected = selected_paths(table, &files, options).await?;
-    let exclusions = exclusions(table, &files, selected.as_ref());
-    let runs = runs(table, rewrite.sizes.target_bytes);
-    let decision = decide(&files, exclusions, &runs, &rewrite);
+    let exclusions = exclusions(table, &files, &deletes, selected.as_ref());
+    let known = Known { runs: runs(table, rewrite.sizes.target_bytes), deletes };
+    let decision = decide(&files, exclusions, &known, &rewrite);
     let mut plan = Plan {
         table: table.identifier().to_string(),
         table_uuid: table.metadata().uuid().to_string(),
@@ -63,7 +82,7 @@ pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prep
             expected_outputs: group.expected_outputs,
             split_bytes: group.split_bytes,
         });
-        inputs.push(members);
+        inputs.push(GroupInputs::new(members, &known.deletes));
     }
     Ok(Prepared { plan, inputs })
 }
@@ -71,7 +90,6 @@ pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prep
 /// Finds the files of a plan that was made before, in its snapshot where that still exists, else in the head: the
 /// commit checks them once more. Groups with a file that is not found keep what was found and are dropped there.
 pub(crate) async fn resolve(table: &Table, plan: &Plan) -> Result<Prepared> {
-    refuse_unsupported(table)?;
     if table.metadata().uuid().to_string() != plan.table_uuid {
         return Err(Error::new(
             ErrorKind::Configuration,
@@ -80,31 +98,17 @@ pub(crate) async fn resolve(table: &Table, plan: &Plan) -> Result<Prepared> {
     }
     let known = plan.planned_on.filter(|&id| table.metadata().snapshot_by_id(id).is_some());
     let head = table.metadata().snapshot_for_ref(&plan.branch).map(|snapshot| snapshot.snapshot_id());
-    let files = match known.or(head) {
-        Some(snapshot_id) => live_files(table, snapshot_id).await?,
-        None => Vec::new(),
+    let Live { files, deletes } = match known.or(head) {
+        Some(snapshot_id) => live(table, snapshot_id).await?,
+        None => Live::default(),
     };
+    let deletes = DeleteIndex::new(table.metadata(), deletes);
     let by_path: HashMap<&str, &LiveFile> = files.iter().map(|file| (file.file.file_path(), file)).collect();
     let members = |group: &PlannedGroup| -> Vec<LiveFile> {
         group.files.iter().filter_map(|file| by_path.get(&*file.path).map(|&file| file.clone())).collect()
     };
-    let inputs = plan.groups.iter().map(members).collect();
+    let inputs = plan.groups.iter().map(|group| GroupInputs::new(members(group), &deletes)).collect();
     Ok(Prepared { plan: plan.clone(), inputs })
-}
-
-/// Refuses what a rewrite would get wrong. Delete files are refused where manifests are read.
-fn refuse_unsupported(table: &Table) -> Result<()> {
-    if table.metadata().format_version() > FormatVersion::V2 {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "table `{}` has format version {}: its row lineage would be lost, so it is not rewritten",
-                table.identifier(),
-                table.metadata().format_version(),
-            ),
-        ));
-    }
-    Ok(())
 }
 
 fn rewrite_options(table: &Table, options: &PlanOptions) -> Result<RewriteOptions> {
@@ -133,8 +137,14 @@ fn planning_snapshot(table: &Table, branch: &str, snapshot_id: Option<i64>) -> R
     }
 }
 
-/// What keeps files from being considered: the user's selection, and specs that firn cannot write.
-fn exclusions(table: &Table, files: &[LiveFile], selected: Option<&HashSet<String>>) -> Exclusions {
+/// What keeps files from being considered: the user's selection, specs that firn cannot write, and deletes that a
+/// rewrite cannot apply.
+fn exclusions(
+    table: &Table,
+    files: &[LiveFile],
+    deletes: &DeleteIndex,
+    selected: Option<&HashSet<String>>,
+) -> Exclusions {
     let causes: HashMap<i32, Option<String>> = {
         let spec_ids: HashSet<i32> = files.iter().map(|file| file.spec_id).collect();
         spec_ids.into_iter().map(|id| (id, unsupported_spec(table, id))).collect()
@@ -143,9 +153,23 @@ fn exclusions(table: &Table, files: &[LiveFile], selected: Option<&HashSet<Strin
         if selected.is_some_and(|paths| !paths.contains(file.file.file_path())) {
             return Some(SkipReason::NotSelected);
         }
-        causes.get(&file.spec_id).cloned().flatten().map(|cause| SkipReason::Unsupported { cause })
+        if let Some(cause) = causes.get(&file.spec_id).cloned().flatten() {
+            return Some(SkipReason::Unsupported { cause });
+        }
+        let applying = deletes.applying_to(file);
+        let delete_files = applying.iter().filter(|delete| !is_applied(delete)).count() as u64;
+        (delete_files > 0).then_some(SkipReason::HasDeletes { delete_files })
     };
     files.iter().map(exclusion).collect()
+}
+
+/// Whether a rewrite applies this kind of delete when it reads.
+fn is_applied(delete: &LiveDelete) -> bool {
+    match delete.scope() {
+        DeleteScope::Vector(_) => true,
+        DeleteScope::File(_) | DeleteScope::Paths => delete.file.file_format() == DataFileFormat::Parquet,
+        DeleteScope::Equality => false,
+    }
 }
 
 /// Why files of a spec are left alone.
@@ -158,11 +182,11 @@ fn unsupported_spec(table: &Table, spec_id: i32) -> Option<String> {
 }
 
 /// The policy's decision on the files without an exclusion, in terms of all files.
-fn decide(files: &[LiveFile], exclusions: Exclusions, runs: &Runs, options: &RewriteOptions) -> Decision {
+fn decide(files: &[LiveFile], exclusions: Exclusions, known: &Known, options: &RewriteOptions) -> Decision {
     let mut keys = PartitionKeys::default();
     let considered: Vec<usize> = (0..files.len()).filter(|&index| exclusions[index].is_none()).collect();
     let stats: Vec<FileStats> =
-        considered.iter().map(|&index| stats(&files[index], &mut keys, runs)).collect();
+        considered.iter().map(|&index| stats(&files[index], &mut keys, known)).collect();
     let mut decision = bin_pack(&stats, options);
     for group in &mut decision.groups {
         for index in &mut group.files {
@@ -190,6 +214,13 @@ impl PartitionKeys {
     }
 }
 
+/// What the policy is told of files beside their own entries.
+#[derive(Debug)]
+struct Known {
+    runs: Runs,
+    deletes: DeleteIndex,
+}
+
 /// Rewrites by the snapshot that they committed, as far as it is in the metadata.
 type Runs = HashMap<i64, Arc<str>>;
 
@@ -205,7 +236,9 @@ fn runs(table: &Table, target_bytes: u64) -> Runs {
     table.metadata().snapshots().filter_map(run).collect()
 }
 
-fn stats(file: &LiveFile, keys: &mut PartitionKeys, runs: &Runs) -> FileStats {
+fn stats(file: &LiveFile, keys: &mut PartitionKeys, known: &Known) -> FileStats {
+    let deletes = known.deletes.applying_to(file);
+    let of_this_file = deletes.iter().filter(|delete| delete.scope() != DeleteScope::Paths);
     FileStats {
         path: Arc::from(file.file.file_path()),
         partition: keys.of(file),
@@ -213,10 +246,9 @@ fn stats(file: &LiveFile, keys: &mut PartitionKeys, runs: &Runs) -> FileStats {
         bytes: file.file.file_size_in_bytes(),
         rows: file.file.record_count(),
         sequence_number: file.sequence_number,
-        // Snapshots with delete files are refused when their manifests are read.
-        delete_files: 0,
-        deleted_rows: 0,
-        made_by: runs.get(&file.snapshot_id).cloned(),
+        delete_files: deletes.len() as u64,
+        deleted_rows: of_this_file.map(|delete| delete.file.record_count()).sum(),
+        made_by: known.runs.get(&file.snapshot_id).cloned(),
     }
 }
 

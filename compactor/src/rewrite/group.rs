@@ -7,8 +7,8 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use firn_policies::Sizes;
-use firn_table::files::{DataFileReader, FileFormat, NewFile};
-use firn_table::layout::LiveFile;
+use firn_table::files::{DataFileReader, DeletedRows, FileFormat, NewFile};
+use firn_table::layout::{DeleteIndex, LiveDelete, LiveFile};
 use firn_table::storage::Stores;
 use futures::StreamExt;
 use iceberg::table::Table;
@@ -66,6 +66,8 @@ pub(crate) struct GroupTask {
     pub(crate) spec_id: i32,
     /// At least one.
     pub(crate) files: Vec<LiveFile>,
+    /// All deletes that apply to one of the files.
+    pub(crate) deletes: Vec<LiveDelete>,
 }
 
 /// A group that is rewritten and verified. Its files are in no table yet.
@@ -73,6 +75,8 @@ pub(crate) struct GroupTask {
 pub(crate) struct Rewritten {
     pub(crate) task: GroupTask,
     pub(crate) outputs: Vec<NewFile>,
+    /// Rows of the inputs that the deletes took away.
+    pub(crate) deleted_rows: u64,
 }
 
 impl GroupTask {
@@ -82,6 +86,14 @@ impl GroupTask {
 
     pub(crate) fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.file.record_count()).sum()
+    }
+
+    /// What the files hold without so many rows.
+    fn volume_without(&self, deleted_rows: u64) -> Volume {
+        let (bytes, rows) = (self.bytes(), self.rows());
+        let left = rows.saturating_sub(deleted_rows);
+        let share = u128::from(bytes) * u128::from(left) / u128::from(rows.max(1));
+        Volume { bytes: u64::try_from(share).unwrap_or(bytes), rows: left }
     }
 }
 
@@ -96,7 +108,7 @@ impl Rewritten {
 
 impl Rewriter {
     pub(crate) fn new(context: RewriterContext) -> Result<Self> {
-        let format = FileFormat::of_table(&context.table)?;
+        let format = FileFormat::of_rewrite(&context.table)?;
         let reader = DataFileReader::new(&context.stores, &context.table, format.schema())?;
         Ok(Self { context, format, reader })
     }
@@ -107,18 +119,21 @@ impl Rewriter {
         let files = task.files.iter().map(|file| file.file.file_path().to_owned()).collect();
         self.context.observer.observe(&Event::GroupStarted { group: task.id, files });
         let summary = Arc::new(Mutex::new(Summary::new(self.context.verify)));
-        let mut writer = self.writer(&task)?;
+        let deletes = DeleteIndex::new(self.context.table.metadata(), task.deletes.clone());
+        let deleted = DeletedRows::read(&self.context.stores, &task.files, &deletes).await?;
+        let deleted_rows = deleted.count();
+        let mut writer = self.writer(&task, deleted_rows)?;
         let written = async {
-            if !self.copy_rows(&task, &summary, &mut writer).await? {
+            if !self.copy_rows(&task, deleted, &summary, &mut writer).await? {
                 return Ok(None);
             }
             let outputs = writer.finish().await?;
             let read = summary.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            self.verify(&task, &read, &outputs).await?;
+            self.verify(task.rows().saturating_sub(deleted_rows), &read, &outputs).await?;
             Ok(Some(outputs))
         };
         match written.await {
-            Ok(Some(outputs)) => Ok(Some(Rewritten { task, outputs })),
+            Ok(Some(outputs)) => Ok(Some(Rewritten { task, outputs, deleted_rows })),
             ended => {
                 writer.abort().await;
                 ended.map(|_| None)
@@ -126,7 +141,7 @@ impl Rewriter {
         }
     }
 
-    fn writer(&self, task: &GroupTask) -> Result<GroupWriter> {
+    fn writer(&self, task: &GroupTask, deleted_rows: u64) -> Result<GroupWriter> {
         let context = &self.context;
         let missing = || {
             Error::new(ErrorKind::Internal, format!("the table lost its partition spec `{}`", task.spec_id))
@@ -143,7 +158,7 @@ impl Rewriter {
             spec,
             name_prefix: format!("compact-{}-{}", context.run_id, task.id),
         };
-        let inputs = Volume { bytes: task.bytes(), rows: task.rows() };
+        let inputs = task.volume_without(deleted_rows);
         let pool = context.session.runtime_env().memory_pool.clone();
         let memory = MemoryConsumer::new("group writer").register(&pool);
         Ok(GroupWriter::new(place, context.sizes, inputs, memory))
@@ -153,10 +168,11 @@ impl Rewriter {
     async fn copy_rows(
         &self,
         task: &GroupTask,
+        deleted: DeletedRows,
         summary: &Arc<Mutex<Summary>>,
         writer: &mut GroupWriter,
     ) -> Result<bool> {
-        let mut rows = self.rows(task, summary).await?;
+        let mut rows = self.rows(task, deleted, summary).await?;
         let mut progress = Progress::new(task);
         while let Some(batch) = rows.next().await {
             if self.context.stop.is_cancelled() {
@@ -174,11 +190,13 @@ impl Rewriter {
     async fn rows(
         &self,
         task: &GroupTask,
+        deleted: DeletedRows,
         summary: &Arc<Mutex<Summary>>,
     ) -> Result<SendableRecordBatchStream> {
         let source = GroupSource {
             reader: self.reader.clone(),
             files: task.files.clone(),
+            deleted: Arc::new(deleted),
             memory_bytes: self.context.batch_memory_bytes,
             summary: summary.clone(),
         };
@@ -187,11 +205,11 @@ impl Rewriter {
         rows.execute_stream().await.map_err(from_datafusion)
     }
 
-    async fn verify(&self, task: &GroupTask, read: &Summary, outputs: &[NewFile]) -> Result<()> {
-        if read.rows() != task.rows() {
+    async fn verify(&self, rows: u64, read: &Summary, outputs: &[NewFile]) -> Result<()> {
+        if read.rows() != rows {
             return Err(Error::new(
                 ErrorKind::Data,
-                format!("the manifests promise {} rows, but the files hold {}", task.rows(), read.rows()),
+                format!("the manifests and deletes promise {rows} rows, but the files hold {}", read.rows()),
             ));
         }
         read.check_metadata(outputs)?;

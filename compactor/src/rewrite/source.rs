@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
-use firn_table::files::DataFileReader;
+use firn_table::files::{DataFileReader, DeletedRows, with_lineage};
 use firn_table::layout::LiveFile;
 use firn_table::threads;
 use futures::StreamExt;
@@ -35,6 +35,8 @@ const MOST_BATCH_ROWS: usize = 8192;
 pub(super) struct GroupSource {
     pub(super) reader: DataFileReader,
     pub(super) files: Vec<LiveFile>,
+    /// The rows that are not read.
+    pub(super) deleted: Arc<DeletedRows>,
     /// Memory that the batches of the group may take.
     pub(super) memory_bytes: usize,
     /// Filled while rows are read; complete at the end of the stream.
@@ -87,8 +89,16 @@ impl GroupSource {
         let mut batch_rows = FIRST_BATCH_ROWS;
         for input in &self.files {
             let mut batches = self.reader.read(&input.file, input.spec_id, batch_rows).await?;
+            let mut position = 0;
             while let Some(batch) = batches.next().await {
                 let batch = batch?;
+                let first = position;
+                position += batch.num_rows() as u64;
+                let batch = with_lineage(batch, input, first)?;
+                let batch = self.deleted.filter(input.file.file_path(), first, batch)?;
+                if batch.num_rows() == 0 {
+                    continue;
+                }
                 let batch_bytes = batch.get_array_memory_size();
                 memory.try_resize(batch_bytes * HELD_BATCHES).map_err(from_datafusion)?;
                 batch_rows = next_batch_rows(&batch, self.memory_bytes / HELD_BATCHES);

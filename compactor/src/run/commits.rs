@@ -91,6 +91,8 @@ impl Commits<'_> {
             id: rewritten.task.id,
             removed: rewritten.task.files.clone(),
             added: rewritten.outputs.clone(),
+            applied_deletes: rewritten.task.deletes.clone(),
+            deleted_rows: rewritten.deleted_rows,
         };
         Replace {
             commit_id: CommitId { instance: self.run_id, counter: self.sent },
@@ -126,6 +128,7 @@ impl Commits<'_> {
             report.bytes_in += bytes_in;
             report.bytes_out += bytes_out;
             report.rows += group.task.rows();
+            report.deleted_rows += group.deleted_rows;
         }
         if let Some(committed) = &outcome.committed {
             self.report.snapshot_ids.push(committed.snapshot_id);

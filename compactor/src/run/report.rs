@@ -21,8 +21,10 @@ pub struct RunReport {
     pub bytes_in: u64,
     /// Bytes of the files that replaced them.
     pub bytes_out: u64,
-    /// Rows of the groups that landed.
+    /// Rows of the groups that landed, before deletes.
     pub rows: u64,
+    /// Those of them that deletes took away.
+    pub deleted_rows: u64,
     /// Seconds from the plan to the last commit.
     pub seconds: f64,
     /// The snapshots that were committed.
@@ -56,6 +58,7 @@ impl RunReport {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.rows += other.rows;
+        self.deleted_rows += other.deleted_rows;
         self.seconds += other.seconds;
         self.snapshot_ids.extend(&other.snapshot_ids);
         self.conflicts += other.conflicts;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::observe::{Event, Observer};
-use crate::plan::{Plan, Prepared};
+use crate::plan::{GroupInputs, Plan, Prepared};
 use crate::rewrite::{GroupTask, Rewriter, RewriterContext, Rewritten};
 use crate::run::commits::Commits;
 use crate::run::{CompactOptions, Resources, RunReport};
@@ -112,14 +112,14 @@ struct Workers {
 fn spawn_groups(
     tasks: &mut JoinSet<GroupEnd>,
     plan: &Plan,
-    inputs: Vec<Vec<firn_table::layout::LiveFile>>,
+    inputs: Vec<GroupInputs>,
     workers: Workers,
     commits: &mut Commits<'_>,
 ) {
     let slots = Arc::new(Semaphore::new(workers.slots));
-    for (group, files) in plan.groups.iter().zip(inputs) {
-        if files.len() != group.files.len() {
-            let gone = group.files.len() - files.len();
+    for (group, inputs) in plan.groups.iter().zip(inputs) {
+        if inputs.files.len() != group.files.len() {
+            let gone = group.files.len() - inputs.files.len();
             commits.drop_group(
                 group.id,
                 group.partition.clone(),
@@ -127,7 +127,8 @@ fn spawn_groups(
             );
             continue;
         }
-        let task = GroupTask { id: group.id, spec_id: group.spec_id, files };
+        let GroupInputs { files, deletes } = inputs;
+        let task = GroupTask { id: group.id, spec_id: group.spec_id, files, deletes };
         tasks.spawn(rewrite_in_turn(workers.rewriter.clone(), slots.clone(), task));
     }
 }

@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 pub async fn layout_session(table: &Table, snapshot_id: Option<i64>) -> Result<SessionContext> {
     let head = table.metadata().current_snapshot().map(|snapshot| snapshot.snapshot_id());
     let (files, manifests) = match snapshot_id.or(head) {
-        Some(id) => (layout::live_files(table, id).await?, layout::manifests(table, id).await?),
+        Some(id) => (layout::live(table, id).await?.files, layout::manifests(table, id).await?),
         None => (Vec::new(), Vec::new()),
     };
     session_over(&[

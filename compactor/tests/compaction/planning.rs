@@ -81,14 +81,23 @@ async fn what_is_wrong_is_said_before_anything_is_read() {
 }
 
 #[tokio::test]
-async fn a_table_of_version_3_is_refused_and_not_changed() {
+async fn a_table_that_was_upgraded_to_version_3_is_appended_to_and_compacted() {
     let lake = Lake::new().await;
-    let table = filled(&lake, 8).await;
+    let table = filled(&lake, 4).await;
     table.update(vec![TableUpdate::UpgradeFormatVersion { format_version: FormatVersion::V3 }]).await;
-    let files = table.files();
-    let refused = plan(&table.table().await, &PlanOptions::default()).await.expect_err("refused");
-    assert_eq!(refused.kind(), ErrorKind::Unsupported);
-    assert_eq!(table.files(), files);
+    table.append_random(50, 9).await;
+    let before = table.rows().await;
+    let report = table.compact(&[("min-input-files", "2")]).await;
+    assert_eq!((report.groups_landed, report.files_in, report.files_out), (2, 10, 2), "{report:?}");
+    assert_eq!(table.rows().await, before);
+    let live = table.live().await;
+    assert!(live.iter().all(|file| file.file.first_row_id().is_some()));
+    assert!(
+        plan(&table.table().await, &plan_options(&[("min-input-files", "2")]))
+            .await
+            .expect("a plan")
+            .is_empty()
+    );
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub struct NewTable {
     pub partition: Vec<PartitionColumn>,
     /// Its sort order; none for unsorted.
     pub sort: Vec<SortColumn>,
-    /// Properties; they win over [`default_properties`].
+    /// Properties; they win over [`default_properties`], and `format-version` wins over [`Self::format_version`].
     pub properties: BTreeMap<String, String>,
     /// Its location; `None` lets the catalog choose one in the warehouse.
     pub location: Option<String>,
@@ -94,13 +94,14 @@ pub fn default_properties() -> BTreeMap<String, String> {
 /// Creates a table, and its namespace where that is missing.
 ///
 /// # Errors
-/// `Configuration` where a partition or sort field does not fit the schema, or its name is one that Avro forbids:
-/// nothing was written then. `AlreadyExists` where the name is taken.
+/// `Configuration` where a partition or sort field does not fit the schema, its name is one that Avro forbids, or the
+/// format version is neither 2 nor 3: nothing was written then. `AlreadyExists` where the name is taken.
 pub async fn create_table(catalog: &dyn CommitCatalog, new: NewTable) -> Result<Table> {
     let partition = partition_spec(&new.schema, &new.partition)?;
     let sort_order = sort_order(&new.schema, &new.sort)?;
     let mut properties: HashMap<String, String> = default_properties().into_iter().collect();
     properties.extend(new.properties);
+    let format_version = requested_format_version(&mut properties)?.unwrap_or(new.format_version);
 
     create_namespaces(catalog, new.ident.namespace()).await?;
     let creation = TableCreation {
@@ -110,9 +111,23 @@ pub async fn create_table(catalog: &dyn CommitCatalog, new: NewTable) -> Result<
         partition_spec: Some(partition),
         sort_order: Some(sort_order),
         properties,
-        format_version: new.format_version,
+        format_version,
     };
     Ok(catalog.create_table(new.ident.namespace(), creation).await?)
+}
+
+/// The format version that the properties of a new table ask for, under Iceberg's name `format-version`. It is taken
+/// out of them: it is no property of the table that is made. `Configuration` where it is neither 2 nor 3.
+pub fn requested_format_version(properties: &mut HashMap<String, String>) -> Result<Option<FormatVersion>> {
+    let Some(version) = properties.remove(TableProperties::PROPERTY_FORMAT_VERSION) else { return Ok(None) };
+    match version.as_str() {
+        "2" => Ok(Some(FormatVersion::V2)),
+        "3" => Ok(Some(FormatVersion::V3)),
+        _ => Err(Error::new(
+            ErrorKind::Configuration,
+            format!("`format-version` = `{version}`: tables are created in format version 2 or 3"),
+        )),
+    }
 }
 
 /// Creates a namespace and those above it, each where it is missing. Losing a race for one is no error.
@@ -238,6 +253,21 @@ mod tests {
         let names: Vec<&str> = spec.fields().iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["user_id_bucket", "a_b", "ts_day", "a_b_trunc"]);
         assert_eq!(usual_name("1st", Transform::Identity), "_1st");
+    }
+
+    #[test]
+    fn a_format_version_is_asked_for_by_its_property() {
+        let asked = |version: &str| {
+            let mut properties = HashMap::from([("format-version".to_owned(), version.to_owned())]);
+            let found = requested_format_version(&mut properties).map_err(|error| error.kind());
+            assert!(properties.is_empty());
+            found
+        };
+        assert_eq!([asked("2"), asked("3")], [Ok(Some(FormatVersion::V2)), Ok(Some(FormatVersion::V3))]);
+        for wrong in ["1", "4", "v3", ""] {
+            assert_eq!(asked(wrong), Err(ErrorKind::Configuration), "{wrong}");
+        }
+        assert_eq!(requested_format_version(&mut HashMap::new()).unwrap(), None);
     }
 
     #[test]

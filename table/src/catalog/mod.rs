@@ -38,7 +38,9 @@ use async_trait::async_trait;
 use iceberg::table::Table;
 use iceberg::{Catalog, TableRequirement, TableUpdate};
 
-pub use self::create::{NewTable, PartitionColumn, SortColumn, create_table, default_properties};
+pub use self::create::{
+    NewTable, PartitionColumn, SortColumn, create_table, default_properties, requested_format_version,
+};
 pub use self::open::{open_catalog, parse_table_ident};
 pub use self::secrets::without_password;
 use crate::Error;

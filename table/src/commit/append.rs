@@ -129,7 +129,7 @@ impl<'a> Append<'a> {
     }
 
     fn output<'b>(&'b self, base: &'b Table) -> Output<'b> {
-        Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() }
+        Output::on(base, &self.names, self.snapshot_id())
     }
 
     /// The manifests of the new snapshot: those of the flush's files, and the parent's, merged where that is due.
@@ -140,7 +140,7 @@ impl<'a> Append<'a> {
         changes: &mut Changes,
     ) -> Result<Vec<ManifestFile>> {
         let parent = self.handle.head_manifests(turn, base).await?;
-        let output = Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() };
+        let output = Output::on(base, &self.names, self.snapshot_id());
         let policy = MergePolicy::of_properties(base.metadata().properties());
         let merging = self.merges.prepare(turn, &parent, policy, output);
         if let Err(error) = within(self.handle.limits.request_timeout, "merging manifests", merging).await {

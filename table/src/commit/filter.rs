@@ -4,23 +4,23 @@
 //! and are good for every attempt. An append that wins the race adds a manifest that cannot hold an input (its
 //! lowest sequence number is above all of theirs), so a retry reads nothing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use iceberg::io::FileIO;
-use iceberg::spec::{ManifestContentType, ManifestFile};
+use iceberg::spec::{DataFile, ManifestContentType, ManifestFile};
 
 use super::ReplaceGroup;
 use super::handle::within;
 use crate::layout::LiveFile;
-use crate::manifest::{ManifestContents, Output, has_live_files, read_manifest, write_filtered};
+use crate::manifest::{ManifestContents, ManifestKey, Output, has_live_files, read_manifest, write_filtered};
 use crate::{Error, ErrorKind, Result};
 
 /// Reads and writes at once.
 const CONCURRENT: usize = 16;
 
-/// The files that the active groups remove, by path.
+/// The files that all groups of a rewrite remove, by path.
 pub(super) struct Inputs<'a> {
     /// In order, so that of several reasons the same one is told each time.
     by_path: BTreeMap<&'a str, (usize, &'a LiveFile)>,
@@ -29,11 +29,11 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// The inputs of the groups that are active.
-    pub(super) fn of(groups: &'a [ReplaceGroup], active: &[bool]) -> Self {
+    /// The inputs of these groups.
+    pub(super) fn of(groups: &'a [ReplaceGroup]) -> Self {
         let mut inputs =
             Self { by_path: BTreeMap::new(), specs: HashSet::new(), highest_sequence_number: i64::MIN };
-        for (index, group) in groups.iter().enumerate().filter(|(index, _)| active[*index]) {
+        for (index, group) in groups.iter().enumerate() {
             for input in &group.removed {
                 inputs.by_path.insert(input.file.file_path(), (index, input));
                 inputs.specs.insert(input.spec_id);
@@ -55,14 +55,15 @@ impl<'a> Inputs<'a> {
 /// What is known of the manifests that were read.
 #[derive(Default)]
 pub(super) struct Filters {
-    by_manifest: HashMap<String, Filter>,
+    by_manifest: HashMap<ManifestKey, Filter>,
 }
 
 struct Filter {
     /// Kept as long as it may have to be filtered (again): only where it holds an input.
     contents: Option<ManifestContents>,
     hits: Vec<Hit>,
-    filtered: Option<ManifestFile>,
+    /// What takes its place when these groups land.
+    filtered: Option<(BTreeSet<usize>, ManifestFile)>,
 }
 
 struct Hit {
@@ -70,6 +71,13 @@ struct Hit {
     path: String,
     sequence_number: i64,
     file_sequence_number: i64,
+    first_row_id: Option<i64>,
+    volume: (u64, u64),
+}
+
+/// Rows and bytes.
+fn volume(file: &DataFile) -> (u64, u64) {
+    (file.record_count(), file.file_size_in_bytes())
 }
 
 impl Filters {
@@ -103,16 +111,16 @@ impl Filters {
     ) -> Result<()> {
         let mut reads = Vec::new();
         for manifest in manifests {
-            if self.by_manifest.contains_key(&manifest.manifest_path) {
+            if self.by_manifest.contains_key(&ManifestKey::of(manifest)) {
                 continue;
             }
             reads.push(async move {
                 let contents =
                     within(limit, "reading a manifest", read_manifest(file_io, manifest)).await??;
-                Ok::<_, Error>((manifest.manifest_path.clone(), Filter::of(contents, inputs)))
+                Ok::<_, Error>((ManifestKey::of(manifest), Filter::of(contents, inputs)))
             });
         }
-        let read: Vec<(String, Filter)> = stream::iter(reads).buffered(CONCURRENT).try_collect().await?;
+        let read: Vec<(ManifestKey, Filter)> = stream::iter(reads).buffered(CONCURRENT).try_collect().await?;
         self.by_manifest.extend(read);
         Ok(())
     }
@@ -120,7 +128,7 @@ impl Filters {
     fn hits<'a>(&'a self, manifests: &'a [ManifestFile]) -> impl Iterator<Item = &'a Hit> {
         manifests
             .iter()
-            .filter_map(|manifest| self.by_manifest.get(&manifest.manifest_path))
+            .filter_map(|manifest| self.by_manifest.get(&ManifestKey::of(manifest)))
             .flat_map(|filter| &filter.hits)
     }
 
@@ -149,7 +157,7 @@ impl Filters {
             let reason = match live.get(path) {
                 None => format!("`{path}` is not in the table any more"),
                 Some(hit) if !hit.is_as_planned(input) => {
-                    format!("`{path}` is in the table with another sequence number than planned")
+                    format!("`{path}` is in the table with other numbers than planned: it was added again")
                 }
                 Some(_) => continue,
             };
@@ -158,53 +166,45 @@ impl Filters {
         Ok(changed.into_iter().collect())
     }
 
-    /// Forgets a group that was dropped: the manifests that hold its inputs are filtered anew.
-    pub(super) fn forget_group(&mut self, group: usize) {
-        for filter in self.by_manifest.values_mut() {
-            let before = filter.hits.len();
-            filter.hits.retain(|hit| hit.group != group);
-            if filter.hits.len() != before {
-                filter.filtered = None;
-            }
-        }
-    }
-
-    /// Writes the manifests that take the place of those that hold inputs, unless an earlier attempt did.
+    /// Writes the manifests that take the place of those that hold inputs of active groups, unless an earlier attempt
+    /// did.
     pub(super) async fn write(
         &mut self,
         output: Output<'_>,
         manifests: &[ManifestFile],
-        inputs: &Inputs<'_>,
+        active: &[bool],
         limit: Duration,
     ) -> Result<()> {
-        let removed: HashSet<&str> = inputs.by_path.keys().copied().collect();
         let mut writes = Vec::new();
         for manifest in manifests {
-            let Some(filter) = self.by_manifest.get(&manifest.manifest_path) else { continue };
+            let Some(filter) = self.by_manifest.get(&ManifestKey::of(manifest)) else { continue };
             let Some(contents) = filter.contents.as_ref() else { continue };
-            if filter.filtered.is_some() || filter.hits.is_empty() {
+            let landing = filter.landing(active);
+            if landing.is_empty() || filter.filtered.as_ref().is_some_and(|(groups, _)| *groups == landing) {
                 continue;
             }
-            let write = write_filtered(output, contents, &removed);
+            let hits = filter.hits.iter().filter(|hit| active[hit.group]);
+            let removed: HashSet<&str> = hits.map(|hit| hit.path.as_str()).collect();
+            let write = write_filtered(output, contents, move |file| removed.contains(file.file_path()));
             writes.push(async move {
                 let filtered = within(limit, "writing a manifest", write).await??;
-                Ok::<_, Error>((manifest.manifest_path.clone(), filtered))
+                Ok::<_, Error>((ManifestKey::of(manifest), (landing, filtered)))
             });
         }
-        let written: Vec<(String, ManifestFile)> =
+        let written: Vec<(ManifestKey, (BTreeSet<usize>, ManifestFile))> =
             stream::iter(writes).buffered(CONCURRENT).try_collect().await?;
-        for (path, filtered) in written {
-            if let Some(filter) = self.by_manifest.get_mut(&path) {
+        for (manifest, filtered) in written {
+            if let Some(filter) = self.by_manifest.get_mut(&manifest) {
                 filter.filtered = Some(filtered);
             }
         }
         Ok(())
     }
 
-    /// The manifest that takes the place of this one, where it holds an input.
-    pub(super) fn in_place_of(&self, manifest: &ManifestFile) -> Option<&ManifestFile> {
-        let filter = self.by_manifest.get(&manifest.manifest_path)?;
-        if filter.hits.is_empty() { None } else { filter.filtered.as_ref() }
+    /// The manifest that takes the place of this one, where it holds an input of an active group.
+    pub(super) fn in_place_of(&self, manifest: &ManifestFile, active: &[bool]) -> Option<&ManifestFile> {
+        let filter = self.by_manifest.get(&ManifestKey::of(manifest))?;
+        if filter.landing(active).is_empty() { None } else { filter.filtered.as_ref().map(|(_, new)| new) }
     }
 }
 
@@ -217,6 +217,8 @@ impl Filter {
                 path: entry.file.file_path().to_owned(),
                 sequence_number: entry.sequence_number,
                 file_sequence_number: entry.file_sequence_number,
+                first_row_id: entry.file.first_row_id(),
+                volume: volume(&entry.file),
             })
         };
         let hits: Vec<Hit> =
@@ -224,11 +226,20 @@ impl Filter {
         let contents = (!hits.is_empty()).then_some(contents);
         Self { contents, hits, filtered: None }
     }
+
+    /// The active groups whose inputs it holds.
+    fn landing(&self, active: &[bool]) -> BTreeSet<usize> {
+        self.hits.iter().map(|hit| hit.group).filter(|group| active[*group]).collect()
+    }
 }
 
 impl Hit {
+    /// The same file, added by the same commit. Its first row id may differ after an upgrade to format version 3: then
+    /// its rows got ids that the outputs do not have.
     fn is_as_planned(&self, input: &LiveFile) -> bool {
         self.sequence_number == input.sequence_number
             && self.file_sequence_number == input.file_sequence_number
+            && self.first_row_id == input.file.first_row_id()
+            && self.volume == volume(&input.file)
     }
 }

@@ -9,7 +9,8 @@ use iceberg::spec::ManifestFile;
 use super::handle::Turn;
 use super::summary::Changes;
 use crate::manifest::{
-    ManifestContents, MergePolicy, Output, has_live_files, plan_merge, read_manifest, write_merged,
+    ManifestContents, ManifestKey, MergePolicy, Output, has_live_files, plan_merge, read_manifest,
+    write_merged,
 };
 use crate::{Error, Result};
 
@@ -19,7 +20,7 @@ const CONCURRENT_READS: usize = 16;
 /// The merge of one commit.
 #[derive(Debug, Default)]
 pub(super) struct Merges {
-    done: Option<(HashSet<String>, ManifestFile)>,
+    done: Option<(HashSet<ManifestKey>, ManifestFile)>,
     /// Whether a merge failed: an append does not try again, and does without.
     failed: bool,
 }
@@ -33,8 +34,8 @@ impl Merges {
         policy: MergePolicy,
         output: Output<'_>,
     ) {
-        let there = |sources: &HashSet<String>| {
-            parent.iter().filter(|manifest| sources.contains(&manifest.manifest_path)).count()
+        let there = |sources: &HashSet<ManifestKey>| {
+            parent.iter().filter(|manifest| sources.contains(&ManifestKey::of(manifest))).count()
                 == sources.len()
         };
         if self.failed || self.done.as_ref().is_some_and(|(sources, _)| there(sources)) {
@@ -70,7 +71,7 @@ impl Merges {
         }
         changes.manifests_created = manifests.len();
         let merged = |manifest: &ManifestFile| {
-            self.done.as_ref().is_some_and(|(sources, _)| sources.contains(&manifest.manifest_path))
+            self.done.as_ref().is_some_and(|(sources, _)| sources.contains(&ManifestKey::of(manifest)))
         };
         for manifest in parent {
             if merged(manifest) {
@@ -84,17 +85,20 @@ impl Merges {
 }
 
 /// Merges those manifests that have the schema and spec of most; `None` where no two have the same.
-async fn merge(output: Output<'_>, due: &[&ManifestFile]) -> Result<Option<(HashSet<String>, ManifestFile)>> {
+async fn merge(
+    output: Output<'_>,
+    due: &[&ManifestFile],
+) -> Result<Option<(HashSet<ManifestKey>, ManifestFile)>> {
     let mut reads = Vec::with_capacity(due.len());
     for manifest in due {
         reads.push(async move {
             let contents = read_manifest(output.file_io, manifest).await?;
-            Ok::<_, Error>((manifest.manifest_path.clone(), contents))
+            Ok::<_, Error>((ManifestKey::of(manifest), contents))
         });
     }
-    let contents: Vec<(String, ManifestContents)> =
+    let contents: Vec<(ManifestKey, ManifestContents)> =
         stream::iter(reads).buffered(CONCURRENT_READS).try_collect().await?;
-    let mut groups: Vec<Vec<(String, ManifestContents)>> = Vec::new();
+    let mut groups: Vec<Vec<(ManifestKey, ManifestContents)>> = Vec::new();
     for item in contents {
         match groups.iter_mut().find(|group| is_same_kind(&group[0].1, &item.1)) {
             Some(group) => group.push(item),
@@ -103,9 +107,9 @@ async fn merge(output: Output<'_>, due: &[&ManifestFile]) -> Result<Option<(Hash
     }
     let largest = groups.into_iter().max_by_key(Vec::len).filter(|group| group.len() > 1);
     let Some(group) = largest else { return Ok(None) };
-    let (paths, contents): (HashSet<String>, Vec<ManifestContents>) = group.into_iter().unzip();
+    let (sources, contents): (HashSet<ManifestKey>, Vec<ManifestContents>) = group.into_iter().unzip();
     let merged = write_merged(output, &contents).await?;
-    Ok(Some((paths, merged)))
+    Ok(Some((sources, merged)))
 }
 
 /// Only manifests with equal headers are merged: an entry's metrics and partition mean what its header says.

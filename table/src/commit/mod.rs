@@ -6,6 +6,7 @@
 //! | `protocol` | the loop of attempts: base, validation, request, and what follows from each outcome |
 //! | `append`, `cursors`, `known_ledger` | flushes with the fence; cursors set by a person; what a table says about a writer |
 //! | `replace`, `filter` | rewrites: groups validated on each base, and the manifests that lose files |
+//! | `deletes`, `dangling` | the deletes of a rewrite's inputs, and those that go with them |
 //! | `update` | commits that add no snapshot |
 //! | `request`, `merging`, `summary` | what a snapshot is made of: list and updates, merged manifests, summary |
 //! | `guard` | what is refused before anything is written |
@@ -18,6 +19,8 @@
 mod append;
 mod backoff;
 mod cursors;
+mod dangling;
+mod deletes;
 mod filter;
 mod guard;
 mod handle;
@@ -42,7 +45,7 @@ use iceberg::table::Table;
 
 use crate::Surroundings;
 use crate::files::NewFile;
-use crate::layout::LiveFile;
+use crate::layout::{LiveDelete, LiveFile};
 use crate::ledger::{CommitId, Cursor, OffsetRange, TopicPartition, WriterName};
 
 use handle::Inner;
@@ -132,6 +135,10 @@ pub struct ReplaceGroup {
     pub removed: Vec<LiveFile>,
     /// The outputs; empty where the inputs had no rows.
     pub added: Vec<NewFile>,
+    /// The deletes that were applied when the inputs were read: all that applied to them then.
+    pub applied_deletes: Vec<LiveDelete>,
+    /// The rows that these took away: rows of the inputs less those of the outputs.
+    pub deleted_rows: u64,
 }
 
 /// What became of a rewrite.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use iceberg::spec::{ManifestFile, Operation};
 use iceberg::table::Table;
 
+use super::dangling::{self, Landing, Survey};
+use super::deletes::{self, Deletes};
 use super::filter::{Filters, Inputs};
-use super::guard::{check_no_deletes, check_table};
+use super::guard::check_table;
 use super::handle::{Turn, within};
 use super::protocol::{Finished, Landed, Producer, Step};
 use super::request::NewSnapshot;
@@ -15,6 +17,7 @@ use super::summary::Changes;
 use super::written::Written;
 use super::{Replace, ReplaceGroup, ReplaceOutcome, TableHandle};
 use crate::files::NewFile;
+use crate::layout::{DeleteIndex, DeleteKey};
 use crate::ledger::{CommitId, ancestors};
 use crate::manifest::{
     MergePolicy, MetadataNames, Output, check_spec, has_live_files, schema_of_spec, write_added,
@@ -27,10 +30,10 @@ const COMMIT_ID: &str = "firn.commit-id";
 impl TableHandle {
     /// Commits a rewrite. Groups whose inputs are no longer live and unchanged are dropped alone.
     ///
-    /// The check is made by state on the base of every attempt: each input is live there with the sequence numbers
-    /// that were planned. So expiry and rollback meanwhile need no special case. `Unsupported`, and nothing changed,
-    /// for tables with delete files; the other errors are those of [`TableHandle::append`]. Outputs of what does not
-    /// land are removed where that is safe.
+    /// The check is made by state on the base of every attempt: each input is live there as it was planned, and the
+    /// deletes that apply to it are those that were applied. So expiry and rollback meanwhile need no special case.
+    /// Deletes that have nothing left to delete go with the inputs. Errors are those of [`TableHandle::append`].
+    /// Outputs of what does not land are removed where that is safe.
     pub async fn replace(&self, replace: Replace) -> Result<ReplaceOutcome> {
         check_replace(&replace)?;
         let outputs = replace.groups.iter().flat_map(|group| &group.added);
@@ -52,8 +55,14 @@ fn check_replace(replace: &Replace) -> Result<()> {
     for group in &replace.groups {
         let rows_in: u64 = group.removed.iter().map(|input| input.file.record_count()).sum();
         let rows_out: u64 = group.added.iter().map(|output| output.file.record_count()).sum();
-        if rows_in != rows_out {
-            return Err(defect(format!("group {} has {rows_in} rows in and {rows_out} rows out", group.id)));
+        if rows_out.checked_add(group.deleted_rows) != Some(rows_in) {
+            let (id, deleted) = (group.id, group.deleted_rows);
+            return Err(defect(format!(
+                "group {id} has {rows_in} rows in, {deleted} deleted and {rows_out} out"
+            )));
+        }
+        if group.deleted_rows > 0 && group.applied_deletes.is_empty() {
+            return Err(defect(format!("group {} lost rows without a delete", group.id)));
         }
         if group.removed.is_empty() {
             return Err(defect(format!("group {} removes no file", group.id)));
@@ -76,14 +85,17 @@ struct Rewrite<'a> {
     handle: &'a TableHandle,
     replace: Replace,
     names: MetadataNames,
-    /// The groups that are still to land, by their index.
+    /// The groups that may land on the base of this attempt, by their index.
     active: Vec<bool>,
+    /// Why the others may not.
     dropped: Vec<(usize, String)>,
     /// The sequence number of the outputs.
     sequence_number: i64,
-    /// The manifests of the active groups' outputs.
-    added: Option<Vec<ManifestFile>>,
+    /// The manifests of these groups' outputs.
+    added: Option<(Vec<bool>, Vec<ManifestFile>)>,
     filters: Filters,
+    deletes: Deletes,
+    survey: Survey,
     /// What each request names, by its manifest list.
     sent: HashMap<String, SentList>,
 }
@@ -105,6 +117,8 @@ impl<'a> Rewrite<'a> {
             sequence_number,
             added: None,
             filters: Filters::default(),
+            deletes: Deletes::default(),
+            survey: Survey::default(),
             sent: HashMap::new(),
             replace,
         }
@@ -122,12 +136,13 @@ impl<'a> Rewrite<'a> {
         tracing::info!(table = %self.handle.ident(), group = self.replace.groups[index].id, %reason, "a group was dropped");
         self.active[index] = false;
         self.dropped.push((self.replace.groups[index].id, reason));
-        self.added = None;
-        self.filters.forget_group(index);
     }
 
-    /// Finds the inputs in the base's manifests and drops the groups whose inputs are not as they were planned.
-    async fn validate(&mut self, base: &Table, manifests: &[ManifestFile]) -> Result<()> {
+    /// Finds the inputs in the base's manifests and drops the groups whose inputs, or their deletes, are not as they
+    /// were planned. What was found on another base does not count: it may have been behind, or rolled back.
+    async fn validate(&mut self, base: &Table, manifests: &[ManifestFile]) -> Result<DeleteIndex> {
+        self.active = vec![true; self.replace.groups.len()];
+        self.dropped.clear();
         for index in 0..self.replace.groups.len() {
             let group = &self.replace.groups[index];
             let known = |spec_id: i32| base.metadata().partition_spec_by_id(spec_id);
@@ -138,18 +153,52 @@ impl<'a> Rewrite<'a> {
                 self.drop_group(index, format!("partition spec {spec_id} is not in the table any more"));
             }
         }
-        let inputs = Inputs::of(&self.replace.groups, &self.active);
+        let inputs = Inputs::of(&self.replace.groups);
         let limit = self.handle.limits.request_timeout;
         self.filters.find(base.file_io(), manifests, &inputs, limit).await?;
         let changed = self.filters.changed(manifests, &inputs)?;
         for (index, reason) in changed.into_iter().filter(|_| stands(Protection::LiveInputs)) {
-            self.drop_group(index, reason);
+            if self.active[index] {
+                self.drop_group(index, reason);
+            }
         }
-        Ok(())
+        let metadata = base.metadata();
+        let deletes = self.deletes.index(base.file_io(), manifests, metadata, limit).await?;
+        for index in 0..self.replace.groups.len() {
+            let group = &self.replace.groups[index];
+            let reason = deletes::changed(&deletes, metadata, group, self.sequence_number);
+            if let Some(reason) = reason.filter(|_| self.active[index] && stands(Protection::DeleteChecks)) {
+                self.drop_group(index, reason);
+            }
+        }
+        Ok(deletes)
+    }
+
+    /// The deletes that go with the inputs of the groups that land.
+    async fn dangling(
+        &mut self,
+        base: &Table,
+        manifests: &[ManifestFile],
+        index: &DeleteIndex,
+    ) -> Result<HashSet<DeleteKey>> {
+        let groups = self.replace.groups.iter().zip(&self.active);
+        let landing = Landing {
+            groups: groups.filter(|(_, active)| **active).map(|(group, _)| group).collect(),
+            sequence_number: self.sequence_number,
+        };
+        let base = dangling::Base {
+            file_io: base.file_io(),
+            metadata: base.metadata(),
+            manifests,
+            limit: self.handle.limits.request_timeout,
+        };
+        self.survey.dangling(base, index, &landing).await
     }
 
     async fn write_added(&mut self, base: &Table) -> Result<Vec<ManifestFile>> {
-        if let Some(added) = &self.added {
+        if let Some((active, added)) = &self.added
+            && *active == self.active
+        {
             return Ok(added.clone());
         }
         let metadata = base.metadata();
@@ -157,12 +206,12 @@ impl<'a> Rewrite<'a> {
         for spec in files.iter().filter_map(|file| metadata.partition_spec_by_id(file.spec_id)) {
             check_spec(spec, &*schema_of_spec(metadata, spec)?)?;
         }
-        let output = Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() };
+        let output = Output::on(base, &self.names, self.snapshot_id());
         let target_bytes = MergePolicy::of_properties(metadata.properties()).target_bytes;
         let sequence_number = stands(Protection::StartingSequenceNumber).then_some(self.sequence_number);
         let write = write_added(output, metadata, &files, sequence_number, target_bytes);
         let added = within(self.handle.limits.request_timeout, "writing a manifest", write).await??;
-        self.added = Some(added.clone());
+        self.added = Some((self.active.clone(), added.clone()));
         Ok(added)
     }
 
@@ -171,15 +220,17 @@ impl<'a> Rewrite<'a> {
         &mut self,
         base: &Table,
         parent: &[ManifestFile],
+        gone: &HashSet<DeleteKey>,
         changes: &mut Changes,
     ) -> Result<Vec<ManifestFile>> {
         let mut manifests = self.write_added(base).await?;
         changes.manifests_created = manifests.len();
-        let inputs = Inputs::of(&self.replace.groups, &self.active);
-        let output = Output { file_io: base.file_io(), names: &self.names, snapshot_id: self.snapshot_id() };
-        self.filters.write(output, parent, &inputs, self.handle.limits.request_timeout).await?;
+        let output = Output::on(base, &self.names, self.snapshot_id());
+        self.filters.write(output, parent, &self.active, self.handle.limits.request_timeout).await?;
+        self.deletes.write(output, parent, gone, self.handle.limits.request_timeout).await?;
         for manifest in parent.iter().filter(|manifest| has_live_files(manifest)) {
-            if let Some(filtered) = self.filters.in_place_of(manifest) {
+            let filtered = self.filters.in_place_of(manifest, &self.active);
+            if let Some(filtered) = filtered.or_else(|| self.deletes.in_place_of(manifest, gone)) {
                 changes.manifests_replaced += 1;
                 changes.manifests_created += 1;
                 manifests.push(filtered.clone());
@@ -191,8 +242,11 @@ impl<'a> Rewrite<'a> {
         Ok(manifests)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self, index: &DeleteIndex, gone: &HashSet<DeleteKey>) -> Changes {
         let mut changes = Changes::default();
+        for delete in index.deletes().iter().filter(|delete| gone.contains(&delete.key())) {
+            changes.remove_delete(&delete.file, delete.spec_id);
+        }
         for group in self.active_groups() {
             group.added.iter().for_each(|output| changes.add(&output.file, output.spec_id));
             group.removed.iter().for_each(|input| changes.remove(&input.file, input.spec_id));
@@ -209,8 +263,13 @@ impl<'a> Rewrite<'a> {
         groups.filter(|(_, active)| **active).map(|(group, _)| group.id).collect()
     }
 
+    /// All groups but those that landed, with the reason of the last attempt.
     fn dropped_but(&self, landed: &[usize]) -> Vec<(usize, String)> {
-        self.dropped.iter().filter(|(id, _)| !landed.contains(id)).cloned().collect()
+        let reasons: HashMap<usize, &String> =
+            self.dropped.iter().map(|(id, reason)| (*id, reason)).collect();
+        let missed = self.replace.groups.iter().map(|group| group.id).filter(|id| !landed.contains(id));
+        let reason = |id| reasons.get(&id).map_or("the request that landed was made without it", |r| r);
+        missed.map(|id| (id, reason(id).to_owned())).collect()
     }
 }
 
@@ -265,13 +324,13 @@ impl Producer for Rewrite<'_> {
     async fn attempt(&mut self, turn: &mut Turn, base: &Table) -> Result<Step<()>> {
         check_table(base.metadata())?;
         let parent = self.handle.head_manifests(turn, base).await?;
-        check_no_deletes(&parent)?;
-        self.validate(base, &parent).await?;
+        let deletes = self.validate(base, &parent).await?;
         if !self.active.contains(&true) {
             return Ok(Step::Stop(()));
         }
-        let mut changes = self.changes();
-        let manifests = self.manifests(base, &parent, &mut changes).await?;
+        let gone = self.dangling(base, &parent, &deletes).await?;
+        let mut changes = self.changes(&deletes, &gone);
+        let manifests = self.manifests(base, &parent, &gone, &mut changes).await?;
         let mut summary: BTreeMap<String, String> = self.replace.summary.clone();
         summary.insert(COMMIT_ID.to_owned(), self.replace.commit_id.to_string());
         let new = NewSnapshot {

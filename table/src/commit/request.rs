@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use iceberg::spec::{ManifestFile, Operation, Snapshot, SnapshotRef};
+use iceberg::spec::{FormatVersion, ManifestFile, Operation, Snapshot, SnapshotRef};
 use iceberg::table::Table;
 use iceberg::{TableRequirement, TableUpdate};
 
@@ -53,10 +53,11 @@ impl TableHandle {
             snapshot_id: new.snapshot_id,
             parent_id: parent.map(|snapshot| snapshot.snapshot_id()),
             sequence_number: metadata.next_sequence_number(),
+            first_row_id: (metadata.format_version() >= FormatVersion::V3).then(|| metadata.next_row_id()),
         };
         let own: Vec<String> = own_manifests(&new).chain([target.location.clone()]).collect();
         let write = write_list(base.file_io(), &target, new.manifests);
-        let manifests = within(self.limits.request_timeout, "writing the manifest list", write).await??;
+        let list = within(self.limits.request_timeout, "writing the manifest list", write).await??;
         let snapshot = Snapshot::builder()
             .with_snapshot_id(new.snapshot_id)
             .with_parent_snapshot_id(target.parent_id)
@@ -64,14 +65,17 @@ impl TableHandle {
             .with_timestamp_ms(timestamp(base, self.surroundings.now_ms()))
             .with_manifest_list(target.location.clone())
             .with_summary(new.changes.summary(new.operation, parent.map(AsRef::as_ref), &new.summary))
-            .with_schema_id(metadata.current_schema_id())
-            .build();
+            .with_schema_id(metadata.current_schema_id());
+        let snapshot = match target.first_row_id.zip(list.added_rows) {
+            Some((first, added)) => snapshot.with_row_range(first, added).build(),
+            None => snapshot.build(),
+        };
         let request = Request {
             requirements: self.requirements(base, parent),
             updates: self.updates(base, snapshot, new.properties)?,
             files: own,
         };
-        Ok(Prepared { request, list_location: target.location, manifests: Arc::new(manifests) })
+        Ok(Prepared { request, list_location: target.location, manifests: Arc::new(list.manifests) })
     }
 
     /// The table is this one, and the branch's head is the base's.

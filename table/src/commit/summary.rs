@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use iceberg::spec::{DataFile, Operation, Snapshot, Struct, Summary};
+use iceberg::spec::{DataContentType, DataFile, DataFileFormat, Operation, Snapshot, Struct, Summary};
 
 /// Totals of Iceberg's own names. One that the parent lacks stays out: it cannot be known.
 const TOTALS: [&str; 6] = [
@@ -24,6 +24,7 @@ const BOOKKEEPING: [&str; 5] =
 pub(super) struct Changes {
     added: Counts,
     removed: Counts,
+    removed_deletes: DeleteCounts,
     partitions: HashSet<(i32, Struct)>,
     /// Manifests written by the commit.
     pub(super) manifests_created: usize,
@@ -48,6 +49,39 @@ impl Counts {
     }
 }
 
+/// Delete files, by kind. A deletion vector is one, and its positions count as position deletes.
+#[derive(Debug, Clone, Copy, Default)]
+struct DeleteCounts {
+    files: u64,
+    vectors: u64,
+    position_files: u64,
+    equality_files: u64,
+    positions: u64,
+    equality_rows: u64,
+    bytes: u64,
+}
+
+impl DeleteCounts {
+    fn count(&mut self, file: &DataFile) {
+        self.files += 1;
+        let is_vector = file.file_format() == DataFileFormat::Puffin;
+        match file.content_type() {
+            DataContentType::EqualityDeletes => {
+                self.equality_files += 1;
+                self.equality_rows += file.record_count();
+            }
+            _ => {
+                *if is_vector { &mut self.vectors } else { &mut self.position_files } += 1;
+                self.positions += file.record_count();
+            }
+        }
+        // Vectors share a file: each has the bytes of its own content.
+        let own =
+            file.content_size_in_bytes().filter(|_| is_vector).and_then(|bytes| u64::try_from(bytes).ok());
+        self.bytes += own.unwrap_or_else(|| file.file_size_in_bytes());
+    }
+}
+
 impl Changes {
     /// Counts an added data file.
     pub(super) fn add(&mut self, file: &DataFile, spec_id: i32) {
@@ -58,6 +92,12 @@ impl Changes {
     /// Counts a removed data file.
     pub(super) fn remove(&mut self, file: &DataFile, spec_id: i32) {
         self.removed.count(file);
+        self.partitions.insert((spec_id, file.partition().clone()));
+    }
+
+    /// Counts a removed delete file or deletion vector.
+    pub(super) fn remove_delete(&mut self, file: &DataFile, spec_id: i32) {
+        self.removed_deletes.count(file);
         self.partitions.insert((spec_id, file.partition().clone()));
     }
 
@@ -82,7 +122,13 @@ impl Changes {
         put("added-files-size", self.added.bytes);
         put("deleted-data-files", self.removed.files);
         put("deleted-records", self.removed.records);
-        put("removed-files-size", self.removed.bytes);
+        put("removed-files-size", self.removed.bytes + self.removed_deletes.bytes);
+        put("removed-delete-files", self.removed_deletes.files);
+        put("removed-dvs", self.removed_deletes.vectors);
+        put("removed-position-delete-files", self.removed_deletes.position_files);
+        put("removed-position-deletes", self.removed_deletes.positions);
+        put("removed-equality-delete-files", self.removed_deletes.equality_files);
+        put("removed-equality-deletes", self.removed_deletes.equality_rows);
         for (name, value) in [
             ("changed-partition-count", self.partitions.len()),
             ("manifests-created", self.manifests_created),
@@ -106,8 +152,11 @@ impl Changes {
             };
             let (added, removed) = match *name {
                 "total-records" => (self.added.records, self.removed.records),
-                "total-files-size" => (self.added.bytes, self.removed.bytes),
+                "total-files-size" => (self.added.bytes, self.removed.bytes + self.removed_deletes.bytes),
                 "total-data-files" => (self.added.files, self.removed.files),
+                "total-delete-files" => (0, self.removed_deletes.files),
+                "total-position-deletes" => (0, self.removed_deletes.positions),
+                "total-equality-deletes" => (0, self.removed_deletes.equality_rows),
                 _ => (0, 0),
             };
             let after = before.checked_add(added)?.checked_sub(removed)?;

@@ -13,6 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::schema::types::SchemaDescriptor;
 
 use super::columns::{Leaf, leaves};
+use super::lineage::rewrite_schema;
 use super::metrics_config::{MetricsConfig, MetricsMode};
 use super::parquet_schema::parquet_schema;
 use crate::{Error, ErrorKind, Result};
@@ -62,6 +63,12 @@ impl FileFormat {
         let metadata = table.metadata();
         let schema = Arc::clone(metadata.current_schema());
         Self::new(schema, metadata.default_sort_order(), metadata.properties())
+    }
+
+    /// As [`Self::of_table`], for rewritten files: with the columns of lineage in format version 3.
+    pub fn of_rewrite(table: &Table) -> Result<Self> {
+        let metadata = table.metadata();
+        Self::new(rewrite_schema(metadata)?, metadata.default_sort_order(), metadata.properties())
     }
 
     /// As [`Self::of_table`], from the parts of the metadata that matter.

@@ -18,9 +18,11 @@
 
 mod checksum;
 mod columns;
+mod deleted_rows;
 mod dictionary;
 mod encode;
 mod format;
+mod lineage;
 mod location;
 mod metrics;
 mod metrics_config;
@@ -32,6 +34,7 @@ mod router;
 pub(crate) mod testing;
 mod transform;
 mod truncate;
+mod vector;
 mod writer;
 
 use std::sync::Arc;
@@ -39,8 +42,10 @@ use std::sync::Arc;
 use iceberg::spec::{DataFile, PartitionSpec, Struct};
 
 pub use checksum::{Checksum, ColumnChecksum};
+pub use deleted_rows::DeletedRows;
 pub use encode::{EncodedFile, FileEncoder, encode_file};
 pub use format::FileFormat;
+pub use lineage::{rewrite_schema, with_lineage};
 pub use location::{data_file_location, partition_path};
 pub use read::{DataFileReader, read_data_file};
 pub use router::PartitionRouter;

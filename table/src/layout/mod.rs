@@ -42,9 +42,11 @@
 //! Numbers are `Int64` unless said otherwise, times are milliseconds in UTC; `?` marks what may be null.
 
 mod columns;
+mod deletes;
 mod files;
 mod lists;
 mod offsets;
+mod partition_key;
 mod partitions;
 mod read;
 
@@ -52,11 +54,14 @@ use std::sync::Arc;
 
 use iceberg::spec::DataFile;
 
+pub use deletes::{DeleteIndex, DeleteKey, DeleteScope, LiveDelete, is_global};
 pub use files::{files_batch, files_schema};
 pub use lists::{manifests_batch, manifests_schema, snapshots_batch, snapshots_schema};
 pub use offsets::{offsets_batch, offsets_schema};
+pub use partition_key::partition_key;
 pub use partitions::{partitions_batch, partitions_schema};
-pub use read::{live_files, manifests};
+pub(crate) use read::deletes_of;
+pub use read::{Live, live, live_files, manifests};
 
 /// One live data file.
 #[derive(Debug, Clone)]

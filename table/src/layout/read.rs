@@ -7,9 +7,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use iceberg::spec::{ManifestContentType, ManifestFile, Struct};
 use iceberg::table::Table;
 
-use super::LiveFile;
+use super::{LiveDelete, LiveFile};
 use crate::files::partition_path;
-use crate::manifest::{has_live_files, read_list, read_manifest};
+use crate::manifest::{ManifestContents, has_live_files, read_list, read_manifest};
 use crate::threads::in_task;
 use crate::{Error, ErrorKind, Result};
 
@@ -21,44 +21,82 @@ pub async fn manifests(table: &Table, snapshot_id: i64) -> Result<Vec<ManifestFi
     read_list(table, snapshot_id).await
 }
 
-/// All live data files of a snapshot, manifests read concurrently, in manifest order. A file of no rows or no
-/// bytes is a file like any other. `Unsupported` where the snapshot has delete files, and `Data` where a path
-/// is live twice.
-pub async fn live_files(table: &Table, snapshot_id: i64) -> Result<Vec<LiveFile>> {
+/// What is live in a snapshot.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// The data files, in manifest order.
+    pub files: Vec<LiveFile>,
+    /// The delete files and deletion vectors, in manifest order.
+    pub deletes: Vec<LiveDelete>,
+}
+
+/// All live files of a snapshot, manifests read concurrently. A file of no rows or no bytes is a file like any
+/// other. `Data` where the path of a data file is live twice.
+pub async fn live(table: &Table, snapshot_id: i64) -> Result<Live> {
     let list = manifests(table, snapshot_id).await?;
-    let parts: Vec<Vec<LiveFile>> = stream::iter(list.into_iter().filter(has_live_files))
+    let parts: Vec<Live> = stream::iter(list.into_iter().filter(has_live_files))
         .map(|manifest| read_one(table.clone(), manifest))
         .buffered(CONCURRENT_MANIFESTS)
         .try_collect()
         .await?;
-    let files: Vec<LiveFile> = parts.into_iter().flatten().collect();
-    refuse_twice_live(&files)?;
-    Ok(files)
+    let mut live = Live::default();
+    for part in parts {
+        live.files.extend(part.files);
+        live.deletes.extend(part.deletes);
+    }
+    refuse_twice_live(&live.files)?;
+    Ok(live)
+}
+
+/// The live data files of a snapshot whose rows are all there: as [`live`], and `Unsupported` where the snapshot has
+/// delete files.
+pub async fn live_files(table: &Table, snapshot_id: i64) -> Result<Vec<LiveFile>> {
+    let live = live(table, snapshot_id).await?;
+    match live.deletes.first() {
+        None => Ok(live.files),
+        Some(delete) => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "the table has delete files, such as `{}`: firn does not yet read \
+                 tables with row-level deletes",
+                delete.file.file_path()
+            ),
+        )),
+    }
 }
 
 /// Reads a manifest in a task of its own, so that several are parsed at a time.
-async fn read_one(table: Table, manifest: ManifestFile) -> Result<Vec<LiveFile>> {
-    in_task(async move { files_of(&table, &manifest).await }).await.map_err(|cause| {
+async fn read_one(table: Table, manifest: ManifestFile) -> Result<Live> {
+    in_task(async move { live_of(&table, &manifest).await }).await.map_err(|cause| {
         Error::new(ErrorKind::Internal, "the task that reads a manifest ended early").with_source(cause)
     })?
 }
 
-async fn files_of(table: &Table, manifest: &ManifestFile) -> Result<Vec<LiveFile>> {
+async fn live_of(table: &Table, manifest: &ManifestFile) -> Result<Live> {
     let contents = read_manifest(table.file_io(), manifest).await?;
-    let mut live = contents.entries.into_iter().filter(|entry| entry.is_live());
-    if manifest.content == ManifestContentType::Deletes {
-        return match live.next() {
-            None => Ok(Vec::new()),
-            Some(entry) => Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "the table has delete files, such as `{}`: firn does not yet read \
-                     tables with row-level deletes",
-                    entry.file.file_path()
-                ),
-            )),
-        };
-    }
+    Ok(match manifest.content {
+        ManifestContentType::Data => {
+            Live { files: files_of(table, manifest, contents)?, deletes: Vec::new() }
+        }
+        ManifestContentType::Deletes => Live { files: Vec::new(), deletes: deletes_of(manifest, contents) },
+    })
+}
+
+/// The live deletes of a delete manifest.
+pub(crate) fn deletes_of(manifest: &ManifestFile, contents: ManifestContents) -> Vec<LiveDelete> {
+    let manifest_path: Arc<str> = manifest.manifest_path.as_str().into();
+    let live = contents.entries.into_iter().filter(|entry| entry.is_live());
+    live.map(|entry| LiveDelete {
+        file: entry.file,
+        spec_id: manifest.partition_spec_id,
+        sequence_number: entry.sequence_number,
+        manifest_path: Arc::clone(&manifest_path),
+    })
+    .collect()
+}
+
+fn files_of(table: &Table, manifest: &ManifestFile, contents: ManifestContents) -> Result<Vec<LiveFile>> {
+    let live = contents.entries.into_iter().filter(|entry| entry.is_live());
     let manifest_path: Arc<str> = manifest.manifest_path.as_str().into();
     let mut paths: HashMap<Struct, String> = HashMap::new();
     live.map(|entry| {

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
@@ -86,7 +86,8 @@ async fn table_of_files(stores: &Stores, columns: usize, groups: Vec<Vec<NewFile
     let properties = HashMap::from([(property_name("main", &writer), ledger.to_text())]);
     let metadata = builder(columns, properties).build().unwrap().metadata;
     let (file_io, names) = (stores.file_io(), MetadataNames::of_table(&metadata, uuid::Uuid::now_v7()));
-    let output = Output { file_io: &file_io, names: &names, snapshot_id: SNAPSHOT_ID };
+    let output =
+        Output { file_io: &file_io, names: &names, snapshot_id: SNAPSHOT_ID, version: FormatVersion::V2 };
     let mut manifests = Vec::new();
     for group in groups {
         manifests.extend(write_added(output, &metadata, &group, None, u64::MAX).await.unwrap());
@@ -97,6 +98,7 @@ async fn table_of_files(stores: &Stores, columns: usize, groups: Vec<Vec<NewFile
         snapshot_id: SNAPSHOT_ID,
         parent_id: None,
         sequence_number: 1,
+        first_row_id: None,
     };
     write_list(&file_io, &target, manifests).await.unwrap();
     let summary = HashMap::from([("added-data-files".to_owned(), "3".to_owned())]);
@@ -170,14 +172,15 @@ async fn tombstones_are_not_live() {
     let (list, file_io) = (manifests(&table, SNAPSHOT_ID).await.unwrap(), stores.file_io());
     let contents: ManifestContents = read_manifest(&file_io, &list[0]).await.unwrap();
     let names = MetadataNames::of_table(table.metadata(), uuid::Uuid::now_v7());
-    let output = Output { file_io: &file_io, names: &names, snapshot_id: 78 };
+    let output = Output { file_io: &file_io, names: &names, snapshot_id: 78, version: FormatVersion::V2 };
     let removed = contents.entries[0].file.file_path();
-    let filtered = write_filtered(output, &contents, &HashSet::from([removed])).await.unwrap();
+    let filtered = write_filtered(output, &contents, |file| file.file_path() == removed).await.unwrap();
     let target = ListTarget {
         location: table.metadata().current_snapshot().unwrap().manifest_list().to_owned(),
         snapshot_id: 78,
         parent_id: Some(SNAPSHOT_ID),
         sequence_number: 2,
+        first_row_id: None,
     };
     write_list(&file_io, &target, vec![filtered, list[1].clone()]).await.unwrap();
     let files = live_files(&table, SNAPSHOT_ID).await.unwrap();

@@ -5,9 +5,12 @@
 //! the schema and the partition spec of its own header, because the table's current schema may lack a dropped
 //! partition source, and a promoted one changes the partition's type.
 //!
-//! Writing is for format version 2: a manifest of added files per partition spec, a *filtered* manifest in place of
+//! Writing is for format versions 2 and 3: a manifest of added files per partition spec, a *filtered* manifest in place of
 //! one that lost files, a *merged* manifest in place of many small ones, and the manifest list of a snapshot.
 //! Whatever is written goes under a name that was never used before.
+//!
+//! In format version 3, entries that are carried on have their first row id explicitly, added ones inherit it from
+//! their manifest, and manifests that have none get it from the list.
 //!
 //! Specification: "Manifests", "Manifest lists", "Sequence number inheritance", "First row ID inheritance".
 
@@ -62,6 +65,21 @@ pub struct ManifestContents {
     pub content: ManifestContentType,
     /// The entries in their order, tombstones included.
     pub entries: Vec<Entry>,
+}
+
+/// What tells manifests apart for whoever keeps what was found in them: the path, and the first row id, which a
+/// manifest from before format version 3 gets from the list of a later snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ManifestKey {
+    path: String,
+    first_row_id: Option<u64>,
+}
+
+impl ManifestKey {
+    /// The key of a list's entry.
+    pub(crate) fn of(manifest: &ManifestFile) -> Self {
+        Self { path: manifest.manifest_path.clone(), first_row_id: manifest.first_row_id }
+    }
 }
 
 /// Whether a manifest may hold live files. Absent counts (format version 1) mean that it may.

@@ -61,7 +61,12 @@ impl Kit {
     }
 
     fn output(&self, snapshot_id: i64) -> Output<'_> {
-        Output { file_io: &self.file_io, names: &self.names, snapshot_id }
+        Output {
+            file_io: &self.file_io,
+            names: &self.names,
+            snapshot_id,
+            version: self.metadata.format_version(),
+        }
     }
 
     async fn added(&self, snapshot_id: i64, files: &[NewFile]) -> Vec<ManifestFile> {
@@ -76,10 +81,12 @@ impl Kit {
             snapshot_id,
             parent_id: None,
             sequence_number,
+            first_row_id: (self.metadata.format_version() == FormatVersion::V3).then_some(0),
         };
         let written = write_list(&self.file_io, &target, manifests).await.unwrap();
-        let read = read_list_at(&self.file_io, &target.location, FormatVersion::V2).await.unwrap();
-        assert_eq!(written, read);
+        let version = self.metadata.format_version();
+        let read = read_list_at(&self.file_io, &target.location, version).await.unwrap();
+        assert_eq!(written.manifests, read);
         read
     }
 }
@@ -105,7 +112,7 @@ async fn a_filtered_manifest_keeps_survivors_as_they_were_and_drops_old_tombston
     let first = kit.listed(5, kit.added(77, &files).await).await;
     let contents = read_manifest(&kit.file_io, &first[0]).await.unwrap();
     let a = format!("{LOCATION}/data/a");
-    let filtered = write_filtered(kit.output(88), &contents, &HashSet::from([a.as_str()])).await.unwrap();
+    let filtered = write_filtered(kit.output(88), &contents, |file| file.file_path() == a).await.unwrap();
     let second = kit.listed(6, vec![filtered]).await;
     let contents = read_manifest(&kit.file_io, &second[0]).await.unwrap();
     let seen: Vec<_> = contents
@@ -117,7 +124,7 @@ async fn a_filtered_manifest_keeps_survivors_as_they_were_and_drops_old_tombston
     assert_eq!(seen, [(ManifestStatus::Deleted, 88, 5, 5), existing, existing]);
     assert_eq!((second[0].sequence_number, second[0].min_sequence_number), (6, 5));
     let b = format!("{LOCATION}/data/b");
-    let filtered = write_filtered(kit.output(99), &contents, &HashSet::from([b.as_str()])).await.unwrap();
+    let filtered = write_filtered(kit.output(99), &contents, |file| file.file_path() == b).await.unwrap();
     let third = kit.listed(7, vec![filtered]).await;
     let entries = read_entries(&kit.file_io, &third[0]).await.unwrap();
     let seen: Vec<_> = entries.iter().map(|entry| (entry.status, entry.snapshot_id)).collect();

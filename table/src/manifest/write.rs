@@ -1,13 +1,13 @@
-//! Writing manifests and manifest lists of format version 2.
+//! Writing manifests and manifest lists of format versions 2 and 3.
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
 
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataFile, ManifestContentType, ManifestFile, ManifestListWriter, ManifestWriter, ManifestWriterBuilder,
-    PartitionSpec, SchemaRef, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
+    DataFile, FormatVersion, ManifestContentType, ManifestFile, ManifestListWriter, ManifestWriter,
+    ManifestWriterBuilder, PartitionSpec, SchemaRef, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
 };
+use iceberg::table::Table;
 
 use super::{Entry, ManifestContents, MetadataNames, check_spec, schema_of_spec};
 use crate::files::NewFile;
@@ -29,10 +29,34 @@ pub(crate) struct Output<'a> {
     pub(crate) names: &'a MetadataNames,
     /// The snapshot that the commit adds.
     pub(crate) snapshot_id: i64,
+    /// The table's format version.
+    pub(crate) version: FormatVersion,
 }
 
-impl Output<'_> {
-    fn writer(&self, schema: SchemaRef, spec: &PartitionSpec) -> Result<ManifestWriterBuilder> {
+impl<'a> Output<'a> {
+    /// The manifests of a commit on top of `base`.
+    pub(crate) fn on(base: &'a Table, names: &'a MetadataNames, snapshot_id: i64) -> Self {
+        let version = base.metadata().format_version();
+        Self { file_io: base.file_io(), names, snapshot_id, version }
+    }
+
+    fn writer(
+        &self,
+        schema: SchemaRef,
+        spec: &PartitionSpec,
+        content: ManifestContentType,
+    ) -> Result<ManifestWriter> {
+        let builder = self.builder(schema, spec)?;
+        match (self.version, content) {
+            (FormatVersion::V2, ManifestContentType::Data) => Ok(builder.build_v2_data()),
+            (FormatVersion::V2, ManifestContentType::Deletes) => Ok(builder.build_v2_deletes()),
+            (FormatVersion::V3, ManifestContentType::Data) => Ok(builder.build_v3_data()),
+            (FormatVersion::V3, ManifestContentType::Deletes) => Ok(builder.build_v3_deletes()),
+            (FormatVersion::V1, _) => Err(version_1()),
+        }
+    }
+
+    fn builder(&self, schema: SchemaRef, spec: &PartitionSpec) -> Result<ManifestWriterBuilder> {
         check_spec(spec, &schema)?;
         let location = self.names.manifest();
         let output = self
@@ -61,7 +85,7 @@ pub(crate) async fn write_added(
         let spec = metadata.partition_spec_by_id(spec_id).ok_or_else(|| unknown_spec(spec_id))?;
         let schema = schema_of_spec(metadata, spec)?;
         for chunk in chunks(&files, target_bytes) {
-            let mut writer = output.writer(schema.clone(), spec)?.build_v2_data();
+            let mut writer = output.writer(schema.clone(), spec, ManifestContentType::Data)?;
             for file in chunk {
                 check_partition(spec, file)?;
                 let number = sequence_number.unwrap_or(UNASSIGNED_SEQUENCE_NUMBER);
@@ -75,20 +99,17 @@ pub(crate) async fn write_added(
 
 /// Writes the manifest that takes the place of one that lost files: survivors as existing with their snapshot and
 /// sequence numbers, the removed ones as deleted by the new snapshot; tombstones that were there before are left out.
+/// All of them keep the first row id that they have or inherit.
 pub(crate) async fn write_filtered(
     output: Output<'_>,
     source: &ManifestContents,
-    removed: &HashSet<&str>,
+    is_removed: impl Fn(&DataFile) -> bool,
 ) -> Result<ManifestFile> {
-    let builder = output.writer(source.schema.clone(), &source.spec)?;
-    let mut writer = match source.content {
-        ManifestContentType::Data => builder.build_v2_data(),
-        ManifestContentType::Deletes => builder.build_v2_deletes(),
-    };
+    let mut writer = output.writer(source.schema.clone(), &source.spec, source.content)?;
     for entry in source.entries.iter().filter(|entry| entry.is_live()) {
         let file = entry.file.as_ref().clone();
         let file_number = Some(entry.file_sequence_number);
-        if removed.contains(file.file_path()) {
+        if is_removed(&file) {
             writer.add_delete_file(file, entry.sequence_number, file_number).map_err(unwritable)?;
         } else {
             add_existing(&mut writer, entry)?;
@@ -102,7 +123,7 @@ pub(crate) async fn write_merged(output: Output<'_>, sources: &[ManifestContents
     let first = sources
         .first()
         .ok_or_else(|| Error::new(ErrorKind::Internal, "a merge of no manifests was asked for"))?;
-    let mut writer = output.writer(first.schema.clone(), &first.spec)?.build_v2_data();
+    let mut writer = output.writer(first.schema.clone(), &first.spec, first.content)?;
     for entry in sources.iter().flat_map(|source| &source.entries).filter(|entry| entry.is_live()) {
         add_existing(&mut writer, entry)?;
     }
@@ -126,14 +147,25 @@ pub(crate) struct ListTarget {
     pub(crate) parent_id: Option<i64>,
     /// That snapshot's sequence number, which new manifests inherit.
     pub(crate) sequence_number: i64,
+    /// The table's next row id, from which manifests that have none get theirs: in format version 3, and only there.
+    pub(crate) first_row_id: Option<u64>,
 }
 
-/// Writes a manifest list and returns its manifests as a reader will see them.
+/// A manifest list that was written.
+#[derive(Debug)]
+pub(crate) struct WrittenList {
+    /// Its manifests as a reader will see them.
+    pub(crate) manifests: Vec<ManifestFile>,
+    /// The row ids that it gave out: in format version 3.
+    pub(crate) added_rows: Option<u64>,
+}
+
+/// Writes a manifest list.
 pub(crate) async fn write_list(
     file_io: &FileIO,
     target: &ListTarget,
     mut manifests: Vec<ManifestFile>,
-) -> Result<Vec<ManifestFile>> {
+) -> Result<WrittenList> {
     let unwritable = |e| unwritable(e).context(format_args!("manifest list `{}`", target.location));
     for manifest in &mut manifests {
         if manifest.sequence_number == UNASSIGNED_SEQUENCE_NUMBER {
@@ -143,13 +175,44 @@ pub(crate) async fn write_list(
             manifest.min_sequence_number = target.sequence_number;
         }
     }
+    let next_row_id = target.first_row_id.map(|first| assign_row_ids(&mut manifests, first)).transpose()?;
     let output = file_io.new_output(&target.location).map_err(unwritable)?;
     let file = output.writer().await.map_err(unwritable)?;
-    let mut writer =
-        ManifestListWriter::v2(file, target.snapshot_id, target.parent_id, target.sequence_number);
+    let (id, parent, number) = (target.snapshot_id, target.parent_id, target.sequence_number);
+    let mut writer = match target.first_row_id {
+        None => ManifestListWriter::v2(file, id, parent, number),
+        Some(first) => ManifestListWriter::v3(file, id, parent, number, Some(first)),
+    };
     writer.add_manifests(manifests.iter().cloned()).map_err(unwritable)?;
     writer.close().await.map_err(unwritable)?;
-    Ok(manifests)
+    let added_rows = next_row_id.zip(target.first_row_id).map(|(next, first)| next - first);
+    Ok(WrittenList { manifests, added_rows })
+}
+
+/// Gives row ids to the data manifests that have none: new ones, and those from before format version 3. Returns the
+/// next row id after them (specification, "First row ID inheritance").
+fn assign_row_ids(manifests: &mut [ManifestFile], first: u64) -> Result<u64> {
+    let mut next = first;
+    let unassigned = manifests
+        .iter_mut()
+        .filter(|manifest| manifest.content == ManifestContentType::Data && manifest.first_row_id.is_none());
+    for manifest in unassigned {
+        let (added, existing) = (manifest.added_rows_count, manifest.existing_rows_count);
+        let rows = added.zip(existing).and_then(|(added, existing)| added.checked_add(existing));
+        let after = rows.and_then(|rows| next.checked_add(rows)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Data,
+                format!(
+                    "manifest `{}` does not say how many rows it has, so they can get no row ids: rewrite the \
+                     table's manifests first",
+                    manifest.manifest_path
+                ),
+            )
+        })?;
+        manifest.first_row_id = Some(next);
+        next = after;
+    }
+    Ok(next)
 }
 
 /// Encodes and writes: here for few entries, and on a thread for blocking work for many.
@@ -173,6 +236,13 @@ fn unwritable(error: iceberg::Error) -> Error {
         _ => error,
     }
     .context("writing metadata")
+}
+
+fn version_1() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "manifests of format version 1 are not written: upgrade the table first",
+    )
 }
 
 fn unknown_spec(spec_id: i32) -> Error {

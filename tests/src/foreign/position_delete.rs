@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::Result;
 use async_trait::async_trait;
-use iceberg::spec::{DataContentType, Operation, Struct};
+use iceberg::spec::{DataContentType, FormatVersion, Operation, Struct};
 use iceberg::table::Table;
 
 use super::engine::{Deed, Engine};
@@ -26,7 +26,7 @@ pub enum Scope {
     Partition,
 }
 
-/// Deletes rows by position.
+/// Deletes rows by position. Format version 3 takes no new position delete files: nothing is done there.
 #[derive(Debug, Clone)]
 pub struct PositionDelete {
     /// The rows.
@@ -45,7 +45,8 @@ pub enum SequenceNumber {
 }
 
 /// Puts one position delete file per data file in the place of all that name it, and may delete more rows of those
-/// files in the same commit, as engines do that merge the deletes of a file when they add to them.
+/// files in the same commit, as engines do that merge the deletes of a file when they add to them. Format version 3
+/// takes no new position delete files: nothing is done there.
 #[derive(Debug, Clone)]
 pub struct RewritePositionDeletes {
     /// The sequence number of the new delete files.
@@ -71,6 +72,9 @@ pub(super) fn by_partition(rows: &[LiveRow]) -> Vec<(Partition, BTreeMap<String,
 #[async_trait]
 impl Deed for PositionDelete {
     async fn decide(&self, engine: &mut Engine, base: &Table) -> Result<Option<Change>> {
+        if base.metadata().format_version() >= FormatVersion::V3 {
+            return Ok(None);
+        }
         let victims = engine.victims(base, &self.victims).await?;
         let mut added = Vec::new();
         for (partition, files) in by_partition(&victims) {
@@ -104,6 +108,9 @@ struct OfFile {
 impl Deed for RewritePositionDeletes {
     async fn decide(&self, engine: &mut Engine, base: &Table) -> Result<Option<Change>> {
         let Some(head) = base.metadata().current_snapshot_id() else { return Ok(None) };
+        if base.metadata().format_version() >= FormatVersion::V3 {
+            return Ok(None);
+        }
         let entries = engine.reader.entries(base, head).await?;
         let old: Vec<Entry> = entries
             .iter()

@@ -149,6 +149,9 @@ impl Making<'_> {
         let Some(head) = self.base.metadata().current_snapshot() else { return Ok((Vec::new(), Vec::new())) };
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         for manifest in manifests(self.base, head).await? {
+            if manifest.added_files_count == Some(0) && manifest.existing_files_count == Some(0) {
+                continue;
+            }
             if removed.is_empty() {
                 kept.push(manifest);
                 continue;

@@ -4,6 +4,7 @@
 mod append;
 mod catalog;
 mod cost;
+mod deletes;
 mod model;
 mod outcomes;
 mod properties;

@@ -149,7 +149,7 @@ async fn compact(world: &World, handle: &TableHandle, ids: &mut Ids, random: &mu
     for (id, removed) in [files[..split].to_vec(), files[split..].to_vec()].into_iter().enumerate() {
         let rows = removed.iter().map(|input| input.file.record_count()).sum();
         let added = vec![world.file(&format!("{commit_id}-{id}"), rows).await];
-        groups.push(ReplaceGroup { id, removed, added });
+        groups.push(ReplaceGroup { id, removed, added, applied_deletes: Vec::new(), deleted_rows: 0 });
     }
     if random.random_bool(0.3) {
         // Someone commits between plan and commit.

@@ -26,7 +26,13 @@ async fn table_of(count: i64) -> (World, TableHandle, Ids) {
 async fn group(world: &World, id: usize, removed: &[LiveFile]) -> ReplaceGroup {
     let rows = removed.iter().map(|input| input.file.record_count()).sum();
     let name = format!("out-{id}-{}", removed.len());
-    ReplaceGroup { id, removed: removed.to_vec(), added: vec![world.file(&name, rows).await] }
+    ReplaceGroup {
+        id,
+        removed: removed.to_vec(),
+        added: vec![world.file(&name, rows).await],
+        applied_deletes: Vec::new(),
+        deleted_rows: 0,
+    }
 }
 
 fn replace(ids: &mut Ids, world: &World, groups: Vec<ReplaceGroup>) -> Replace {
@@ -111,6 +117,8 @@ async fn tombstones_stay_dead_and_dead_manifests_go() {
             id: expected,
             removed: inputs,
             added: vec![world.file(&format!("out-{expected}"), 1).await],
+            applied_deletes: Vec::new(),
+            deleted_rows: 0,
         };
         let replace = replace(&mut ids, &world, vec![group]);
         assert_eq!(handle.replace(replace).await.unwrap().landed, [expected]);
@@ -239,7 +247,7 @@ async fn a_rewrite_that_changes_rows_or_uses_a_path_twice_is_refused() {
     let mut fewer = group(&world, 0, &files).await;
     fewer.added[0] = world.file("fewer", 2).await;
     let twice = vec![group(&world, 0, &files[..2]).await, group(&world, 1, &files[1..2]).await];
-    let nothing = ReplaceGroup { id: 0, removed: vec![], added: vec![] };
+    let nothing = ReplaceGroup { removed: vec![], added: vec![], ..group(&world, 2, &[]).await };
     for groups in [vec![fewer], twice, vec![nothing]] {
         let error = handle.replace(replace(&mut ids, &world, groups)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);

@@ -18,7 +18,7 @@ use super::catalog::ScriptedCatalog;
 use super::store::{Meter, Metered};
 use crate::commit::{CommitLimits, Committed, Flush, FlushOutcome, Guarantee, SourceIdentity, TableHandle};
 use crate::files::NewFile;
-use crate::layout::LiveFile;
+use crate::layout::{DeleteKey, LiveFile};
 use crate::ledger::{CommitId, Ledger, OffsetRange, TopicPartition, WriterName};
 use crate::manifest::{Entry, read_entries, read_list_at};
 use crate::storage::Stores;
@@ -131,7 +131,9 @@ impl World {
     pub(super) async fn list_of(&self, snapshot_id: i64) -> Vec<ManifestFile> {
         let metadata = self.catalog.metadata();
         let snapshot = metadata.snapshot_by_id(snapshot_id).unwrap();
-        read_list_at(&self.stores.file_io(), snapshot.manifest_list(), FormatVersion::V2).await.unwrap()
+        read_list_at(&self.stores.file_io(), snapshot.manifest_list(), metadata.format_version())
+            .await
+            .unwrap()
     }
 
     pub(super) async fn entries_of(&self, snapshot_id: i64) -> Vec<(ManifestFile, Entry)> {
@@ -151,7 +153,8 @@ impl World {
     /// The live files of the head as a plan sees them.
     pub(super) async fn live(&self) -> Vec<LiveFile> {
         let entries = self.entries_of(self.head()).await;
-        let live = entries.into_iter().filter(|(_, entry)| entry.is_live());
+        let is_data = |entry: &Entry| entry.file.content_type() == DataContentType::Data;
+        let live = entries.into_iter().filter(|(_, entry)| entry.is_live() && is_data(entry));
         live.map(|(manifest, entry)| LiveFile {
             file: entry.file,
             spec_id: manifest.partition_spec_id,
@@ -190,10 +193,11 @@ impl World {
             for (manifest, entry) in self.entries_of(snapshot.snapshot_id()).await {
                 named.insert(manifest.manifest_path);
                 if entry.is_live() {
-                    rows += entry.file.record_count();
+                    let is_data = entry.file.content_type() == DataContentType::Data;
+                    rows += if is_data { entry.file.record_count() } else { 0 };
                     named.insert(entry.file.file_path().to_owned());
                     assert!(
-                        live.insert(entry.file.file_path().to_owned()),
+                        live.insert(DeleteKey::of(&entry.file)),
                         "{} is live twice",
                         entry.file.file_path()
                     );

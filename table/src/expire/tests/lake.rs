@@ -104,7 +104,8 @@ impl Lake {
         let parent_id = self.head(branch);
         let sequence_number = self.metadata.last_sequence_number() + 1;
         let names = MetadataNames::of_table(&self.metadata, uuid::Uuid::now_v7());
-        let output = Output { file_io: &self.io, names: &names, snapshot_id: sequence_number };
+        let version = self.metadata.format_version();
+        let output = Output { file_io: &self.io, names: &names, snapshot_id: sequence_number, version };
         let parent = match parent_id {
             Some(id) => self.list(id).await,
             None => Vec::new(),
@@ -130,7 +131,8 @@ impl Lake {
                 continue;
             }
             if live.any(|entry| removed.contains(entry.file.file_path())) {
-                manifests.push(write_filtered(output, &contents, &removed).await.unwrap());
+                let gone = |file: &DataFile| removed.contains(file.file_path());
+                manifests.push(write_filtered(output, &contents, gone).await.unwrap());
             } else if change.merge.contains(&place) {
                 merged.push((manifest, contents));
             } else {
@@ -149,6 +151,7 @@ impl Lake {
             snapshot_id: sequence_number,
             parent_id,
             sequence_number,
+            first_row_id: None,
         };
         write_list(&self.io, &target, manifests).await.unwrap();
         self.add_snapshot(branch, parent_id, location);

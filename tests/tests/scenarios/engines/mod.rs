@@ -1,6 +1,7 @@
 //! What other engines read and write: Java, Maven and Python are needed for it.
 
 mod demo;
+mod lineage;
 mod neighbours;
 mod transforms;
 mod types;

@@ -3,6 +3,7 @@
 mod checks;
 mod commits;
 mod conformance;
+mod deletes;
 #[cfg(test)]
 mod expiry;
 mod faults;

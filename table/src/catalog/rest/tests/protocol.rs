@@ -261,7 +261,13 @@ async fn a_rewrite_lands_once_whatever_is_answered() {
             let planned = world.live().await;
             let planned_on = world.fake.metadata().current_snapshot_id().unwrap();
             world.fake.fail([fault.clone()]);
-            let group = ReplaceGroup { id: 0, removed: planned, added: vec![world.file("large", 20).await] };
+            let group = ReplaceGroup {
+                id: 0,
+                removed: planned,
+                added: vec![world.file("large", 20).await],
+                applied_deletes: Vec::new(),
+                deleted_rows: 0,
+            };
             let replace = Replace {
                 commit_id: CommitId { instance: world.instance, counter: 100 },
                 planned_on,

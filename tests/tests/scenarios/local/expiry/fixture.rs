@@ -88,7 +88,13 @@ impl Fixture {
         let mut groups = Vec::new();
         for (id, removed) in self.live_files().await.into_iter().enumerate() {
             let added = vec![self.file().await];
-            groups.push(ReplaceGroup { id, removed: vec![removed], added });
+            groups.push(ReplaceGroup {
+                id,
+                removed: vec![removed],
+                added,
+                applied_deletes: Vec::new(),
+                deleted_rows: 0,
+            });
         }
         let planned_on = self.handle.table().metadata().current_snapshot_id().unwrap();
         let replace = Replace {
