@@ -66,7 +66,7 @@ impl Catalog {
         let options = local.options();
         let data = options.warehouse.clone().context("a local warehouse")?;
         let (server, options) = match kind {
-            CatalogKind::Sqlite => return Ok((Self::Sqlite(local.catalog_file()), options)),
+            CatalogKind::Sqlite => return Ok((Self::Sqlite(local.folder().join("catalog.db")), options)),
             CatalogKind::Rest | CatalogKind::Chaos => {
                 let server = Server::start(Kind::Rest, test, &["--warehouse", &data])?;
                 (server, CatalogOptions::default())
