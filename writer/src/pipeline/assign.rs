@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use firn_table::commit::{CursorChange, Guarantee, TableHandle};
+use firn_table::commit::{CursorChange, Guarantee, SourceIdentity, TableHandle};
 use firn_table::ledger::{CommitId, Cursor, Ledger, Standing, TopicPartition, WriterName};
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{Owned, Phase, Pipeline};
-use super::start::{Begin, Identity, after_gap, begin, fresh, identity, restarted};
+use super::start::{Begin, Identity, after_gap, begin, fresh, identity, is_created_again, restarted};
 use crate::config::{AfterRollback, End, Start};
 use crate::observe::Event;
 use crate::ranges::place;
@@ -51,7 +51,9 @@ impl Pipeline {
 
     /// Where to begin in these partitions. They are owned from then on.
     async fn positions(&mut self, partitions: Vec<TopicPartition>) -> Result<Vec<Position>> {
-        self.identity = self.source.identity().await?;
+        let identity = self.source.identity().await?;
+        self.leave_former_topics(&partitions, &identity)?;
+        self.identity = identity;
         let request = BoundsRequest {
             partitions,
             timestamp_ms: match self.config.start {
@@ -93,6 +95,22 @@ impl Pipeline {
             self.set_cursors(gaps, Others::Keep).await?;
         }
         Ok(positions)
+    }
+
+    /// What is in hand of a topic that was created again since must not be committed as the new one's. What was given
+    /// up is discarded; where partitions of it are still read, nothing can be done but to start again.
+    fn leave_former_topics(&mut self, handed_over: &[TopicPartition], now: &SourceIdentity) -> Result<()> {
+        let former = |partition: &&TopicPartition| {
+            !handed_over.contains(partition) && is_created_again(&self.identity, now, &partition.topic)
+        };
+        if let Some(partition) = self.owned.keys().find(former) {
+            return Err(recreated(&partition.topic));
+        }
+        let in_hand = self.line.iter().flat_map(|flush| flush.ranges.partitions());
+        let stale: Vec<TopicPartition> = in_hand.filter(former).cloned().collect();
+        let starts = self.discard(stale);
+        self.seek_back(starts);
+        Ok(())
     }
 
     /// Asks the source; trouble with the brokers is waited out.
@@ -239,6 +257,14 @@ fn rolled_back(ledger: &Ledger, ancestry: Option<&Ledger>, unknown: &[TopicParti
         ledger.snapshot_id,
         ledger.commit_id,
         gone.join("; ")
+    );
+    Error::new(ErrorKind::Ledger, message)
+}
+
+fn recreated(topic: &str) -> Error {
+    let message = format!(
+        "topic `{topic}` was deleted and created again while partitions of it were read: what is in hand of them means \
+         other messages, and was discarded. Start again: `--on-new-source` decides what becomes of the new topic"
     );
     Error::new(ErrorKind::Ledger, message)
 }

@@ -119,6 +119,15 @@ pub(crate) fn identity(on_new: OnNewSource, ledger: &Ledger, now: &SourceIdentit
     Err(Error::new(ErrorKind::Ledger, message))
 }
 
+/// Whether a topic is another one than it was: what was read of it before must not be committed under the new id,
+/// beside which it would pass for the new topic's messages.
+pub(crate) fn is_created_again(before: &SourceIdentity, now: &SourceIdentity, topic: &str) -> bool {
+    let differ =
+        |old: Option<&String>, new: Option<&String>| matches!((old, new), (Some(o), Some(n)) if o != n);
+    differ(before.cluster_id.as_ref(), now.cluster_id.as_ref())
+        || differ(before.topic_ids.get(topic), now.topic_ids.get(topic))
+}
+
 /// Cursors with which topics begin anew at the oldest offset that they hold.
 pub(crate) fn restarted(
     ledger: &Ledger,
@@ -244,6 +253,12 @@ mod tests {
         let cursors = restarted(&ledger, &["t".to_owned()], &BTreeMap::from([(tp(0), bounds(5, 9))]));
         assert_eq!(cursors[&tp(0)], fresh(5));
         assert_eq!(cursors.len(), 2);
+        let old =
+            SourceIdentity { topic_ids: BTreeMap::from([("t".to_owned(), "old".to_owned())]), ..now.clone() };
+        assert!(is_created_again(&old, &now, "t"));
+        assert!(!is_created_again(&old, &now, "u"));
+        assert!(!is_created_again(&now, &now, "t"));
+        assert!(!is_created_again(&SourceIdentity::default(), &now, "t"));
         let silent = SourceIdentity::default();
         assert_eq!(identity(OnNewSource::Stop, &ledger, &silent).unwrap(), Identity::Same);
     }
