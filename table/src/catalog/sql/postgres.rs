@@ -65,6 +65,8 @@ const LIMITS: &str = "SELECT set_config(name, CASE name WHEN 'lock_timeout' THEN
 pub(in crate::catalog) struct PostgresAddress {
     connect: PgConnectOptions,
     connect_timeout: Duration,
+    /// The file of the authority's certificate, where the URL names one.
+    root_certificate: Option<String>,
 }
 
 impl fmt::Display for PostgresAddress {
@@ -135,12 +137,24 @@ impl PostgresAddress {
         let connect = PgConnectOptions::from_str(url.as_str()).map_err(|error| {
             wrong("the catalog's address has a parameter without meaning").with_source(error)
         })?;
-        let has_root_certificate = given.query_pairs().any(|(name, _)| name == "sslrootcert");
-        Ok(Self { connect: as_libpq_would(connect, has_root_certificate), connect_timeout })
+        let named = given.query_pairs().find(|(name, _)| name == "sslrootcert");
+        let connect = as_libpq_would(connect, named.is_some());
+        let certificate = named.map(|(_, value)| value.into_owned());
+        let root_certificate = certificate.filter(|value| value != SYSTEM_CERTIFICATES);
+        Ok(Self { connect, connect_timeout, root_certificate })
     }
 
     /// Connects once, so that what is wrong is told at once and exactly, and makes a pool.
     pub(super) async fn open(&self) -> Result<Database, Failure> {
+        if let Some(path) = &self.root_certificate
+            && let Err(error) = tokio::fs::metadata(path).await
+        {
+            let message = format!(
+                "`sslrootcert` in the catalog's address names `{path}`, which cannot be read: name the file with the \
+                 authority's certificate"
+            );
+            return Err(Failure::Rejected(Error::new(ErrorKind::Configuration, message).with_source(error)));
+        }
         let connecting = PgConnection::connect_with(&self.connect);
         match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(Ok(connection)) => {

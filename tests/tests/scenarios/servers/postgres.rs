@@ -371,8 +371,15 @@ async fn other_programs_write_and_read_the_same_database() -> Result<()> {
 
     appender::create(opened.catalog.as_ref(), TABLE).await?;
     // Java takes longer from the catalog's row to the file than twenty commits take here.
-    let keep = [("write.metadata.delete-after-commit.enabled".to_owned(), "false".to_owned())].into();
-    tables::update(&warehouse, TABLE, vec![TableUpdate::SetProperties { updates: keep }]).await?;
+    // So it also loses to most of them.
+    let bears = [
+        ("write.metadata.delete-after-commit.enabled", "false"),
+        ("commit.retry.num-retries", "500"),
+        ("commit.retry.min-wait-ms", "1"),
+        ("commit.retry.max-wait-ms", "50"),
+    ];
+    let updates = bears.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    tables::update(&warehouse, TABLE, vec![TableUpdate::SetProperties { updates }]).await?;
     let process = Appender::new(warehouse.handle(TABLE).await?, "firn")?;
     let java = {
         let warehouse = Warehouse::on("postgres-java", warehouse.options())?;
