@@ -124,7 +124,7 @@ impl Process {
         self.world().tell(&self.who, Tale::Started);
         match self.life().live(work).await {
             LifeEnd::Returned(result) => {
-                let told = result.as_ref().map(|()| ()).map_err(|error| (error.kind(), error.to_string()));
+                let told = result.as_ref().copied().map_err(|error| (error.kind(), error.to_string()));
                 self.world().tell(&self.who, Tale::Ended(told));
                 Some(result)
             }

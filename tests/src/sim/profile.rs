@@ -38,8 +38,15 @@ pub enum Theme {
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Calm, Self::Writers, Self::Rivals, Self::Compaction, Self::Foreign, Self::Topics];
+    pub const ALL: [Self; 7] = [
+        Self::Calm,
+        Self::Writers,
+        Self::Rivals,
+        Self::Compaction,
+        Self::Foreign,
+        Self::Topics,
+        Self::Deletes,
+    ];
 
     /// Its name.
     #[must_use]

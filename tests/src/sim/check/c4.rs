@@ -23,6 +23,8 @@ pub struct C4 {
     lake: Lake,
     ingested_bytes: u64,
     ingested_files: u64,
+    /// The smallest file that came in: what lies in a partition may all be like it.
+    smallest_bytes: u64,
     rewritten_bytes: u64,
     deletes: u64,
     /// The largest size of file that a rewrite was to make.
@@ -37,6 +39,7 @@ impl C4 {
             lake: lake.clone(),
             ingested_bytes: 0,
             ingested_files: 0,
+            smallest_bytes: u64::MAX,
             rewritten_bytes: 0,
             deletes: 0,
             target_bytes: 0,
@@ -45,9 +48,9 @@ impl C4 {
 
     fn bound(&self) -> u64 {
         let small = self.target_bytes / 4 * 3;
-        let file = (self.ingested_bytes / self.ingested_files.max(1)).max(1);
+        let file = self.smallest_bytes.min(small).max(1);
         // No byte is rewritten more often than there are files, nor than outputs take to be of their size.
-        let times = self.ingested_files.min(small / file / (MIN_INPUT_FILES - 1));
+        let times = self.ingested_files.min(small.div_ceil(file * (MIN_INPUT_FILES - 1)));
         self.ingested_bytes.saturating_mul(times + 2 + self.deletes)
     }
 }
@@ -76,6 +79,8 @@ impl Checker for C4 {
             } else {
                 self.ingested_bytes += bytes(&changes.added);
                 self.ingested_files += changes.added.len() as u64;
+                let sizes = changes.added.iter().map(|entry| entry.file.file_size_in_bytes());
+                self.smallest_bytes = sizes.fold(self.smallest_bytes, u64::min);
             }
         }
         let bound = self.bound();

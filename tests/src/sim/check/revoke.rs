@@ -1,8 +1,8 @@
 //! A revoke that is answered leaves nothing of its partitions behind: no later commit holds them, and no flush of
 //! theirs is found to be overtaken.
 //!
-//! Where the servers are slow or fail, the deadline of a revoke may pass while its commit is out; that commit may end
-//! afterwards, whichever way.
+//! Where the servers fail the process, or it is not scheduled, the deadline of a revoke may pass while its commit is
+//! out; that commit may end afterwards, whichever way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,12 +65,11 @@ impl Revoke {
             let Some(since) = self.given_up.get(&(told.by.clone(), range.partition.clone())) else {
                 continue;
             };
-            let explains = |at: At| at <= told.at && at + AFTERMATH >= *since;
-            let troubled = records.struck.iter().any(|struck| explains(struck.at))
-                || records
-                    .told
-                    .iter()
-                    .any(|told| explains(told.at) && matches!(told.what, Tale::Paused(_) | Tale::Crashed));
+            let explains = |at: At, by: &Who| *by == told.by && at <= told.at && at + AFTERMATH >= *since;
+            let struck = records.struck.iter().any(|struck| explains(struck.at, &struck.by));
+            let paused =
+                |other: &Told| matches!(other.what, Tale::Paused(_)) && explains(other.at, &other.by);
+            let troubled = struck || records.told.iter().any(paused);
             if !troubled {
                 return Err(Violation::new(
                     NAME,
