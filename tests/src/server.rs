@@ -1,6 +1,7 @@
 //! A REST catalog, Postgres or an S3 server for the tests of a process.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -47,10 +48,11 @@ impl Kind {
         }
         let mut servers = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let servers = servers.get_or_insert_default();
-        if !servers.contains_key(&self) {
-            servers.insert(self, Server::start(self, "shared", &[])?);
-        }
-        Ok(servers[&self].reached_by.clone())
+        let server = match servers.entry(self) {
+            Entry::Occupied(server) => server.into_mut(),
+            Entry::Vacant(place) => place.insert(Server::start(self, "shared", &[])?),
+        };
+        Ok(server.reached_by.clone())
     }
 }
 

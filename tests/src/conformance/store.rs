@@ -82,11 +82,11 @@ async fn keys(kind: &StoreKind) -> Result<()> {
             ensure!(!kind.stores.exists(&location).await?, "it is there before it was written");
             kind.stores.write(&location, Bytes::from(key)).await?;
             ensure!(kind.stores.exists(&location).await?, "it is not there");
-            ensure!(kind.stores.read(&location).await? == Bytes::from(key), "it is another");
+            ensure!(kind.stores.read(&location).await? == key, "it is another");
             let input = io.new_input(&location)?;
             ensure!(input.metadata().await?.size == key.len() as u64, "its size is another");
             let tail = input.reader().await?.read(1..key.len() as u64).await?;
-            ensure!(tail == Bytes::from(&key[1..]), "its tail is another");
+            ensure!(tail == key[1..], "its tail is another");
             anyhow::Ok(())
         };
         trial.await.with_context(|| format!("`{key}`"))?;
@@ -194,7 +194,7 @@ async fn replaced(kind: &StoreKind) -> Result<()> {
     let location = join(&kind.folder(), "object");
     for content in ["a long first content", "short", "again a longer content"] {
         kind.stores.write(&location, Bytes::from(content)).await?;
-        ensure!(kind.stores.read(&location).await? == Bytes::from(content), "`{content}` was not read");
+        ensure!(kind.stores.read(&location).await? == content, "`{content}` was not read");
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ impl Case {
     }
 
     /// The group must be dropped for a reason with this in it, and nothing be left of it.
-    async fn is_dropped(mut self, because: &str) {
+    async fn drops(mut self, because: &str) {
         let outcome = self.commit().await;
         assert!(outcome.committed.is_none(), "{outcome:?}");
         assert!(outcome.dropped[0].1.contains(because), "{:?}", outcome.dropped);
@@ -276,13 +276,13 @@ const NOT_APPLIED: &str = "deletes that were not applied";
 async fn a_position_delete_that_came_in_between_keeps_its_group_out() {
     let case = Case::new(FormatVersion::V2).await;
     add(&case.world, vec![(position("d", ONE), None)]).await;
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
     let case = Case::new(FormatVersion::V2).await;
     add(&case.world, vec![(position_of("d", case.path(1)), None)]).await;
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
     let case = Case::new(FormatVersion::V3).await;
     add(&case.world, vec![(vector("d", 4, case.path(2)), None)]).await;
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
 }
 
 /// R3 on a later attempt: the delete comes between the validation and the compare of the first one.
@@ -291,7 +291,7 @@ async fn a_delete_that_wins_the_race_of_an_attempt_is_seen_by_the_next() {
     let case = Case::new(FormatVersion::V2).await;
     let updates = theirs(&case.world, vec![(position_of("d", case.path(0)), None)], &[]).await;
     case.world.catalog.before_next(updates);
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn a_new_delete_with_an_old_sequence_number_is_seen() {
     for file in [position("d", ONE), equality("e", ONE)] {
         let case = Case::new(FormatVersion::V2).await;
         add(&case.world, vec![(file, Some(case.sequence_number()))]).await;
-        case.is_dropped(NOT_APPLIED).await;
+        case.drops(NOT_APPLIED).await;
     }
 }
 
@@ -345,7 +345,7 @@ async fn a_delete_on_a_line_of_history_that_was_not_planned_on_is_seen() {
         assert_eq!(more.file.record_count(), 5);
         case.replace.groups[0].added = vec![case.world.file("out", 30).await];
         case.world.catalog.update(vec![head(with_delete)]);
-        case.is_dropped(NOT_APPLIED).await;
+        case.drops(NOT_APPLIED).await;
     }
 }
 
@@ -372,7 +372,7 @@ async fn expiry_of_the_planning_snapshot_hides_no_delete() {
     let case = Case::new(FormatVersion::V2).await;
     add(&case.world, vec![(position("d", ONE), None)]).await;
     expire(&case).await;
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
     // An equality delete is harmless: the outputs get the highest number of the inputs.
     let case = Case::new(FormatVersion::V2).await;
     let highest = case.sequence_number();
@@ -392,7 +392,7 @@ async fn a_file_that_was_removed_and_added_again_is_not_the_one_that_was_planned
     case.world.catalog.update(theirs(&case.world, vec![], &[path]).await);
     // With its old data sequence number: the file sequence number cannot be chosen.
     add(&case.world, vec![(file, Some(case.files[0].sequence_number))]).await;
-    case.is_dropped("other numbers than planned").await;
+    case.drops("other numbers than planned").await;
 }
 
 /// R4, and the arithmetic of a deletion vector that was applied.
@@ -442,17 +442,17 @@ async fn an_applied_delete_that_was_removed_or_replaced_keeps_its_group_out() {
     };
     let (case, key) = with_delete().await;
     case.world.catalog.update(theirs(&case.world, vec![], &[key]).await);
-    case.is_dropped("was applied and is not in the table any more").await;
+    case.drops("was applied and is not in the table any more").await;
     // By one with more rows in it, under the old number.
     let (case, key) = with_delete().await;
     let number = case.sequence_number();
     let other = (position_of("more", case.path(0)), Some(number));
     case.world.catalog.update(theirs(&case.world, vec![other], &[key]).await);
-    case.is_dropped("was applied and is not in the table any more").await;
+    case.drops("was applied and is not in the table any more").await;
     // A second one beside it.
     let (case, _) = with_delete().await;
     add(&case.world, vec![(position_of("more", case.path(0)), Some(case.sequence_number()))]).await;
-    case.is_dropped(NOT_APPLIED).await;
+    case.drops(NOT_APPLIED).await;
     // Unchanged, it goes with its file.
     let (case, _) = with_delete().await;
     let case = case.lands().await;

@@ -104,7 +104,13 @@ async fn a_writer_killed_thirty_times_beside_a_compactor_writes_each_message_onc
     killed.with_context(|| format!("seed {seed}"))?;
     let (compactions, killed_compactions) = compacted.with_context(|| format!("seed {seed}"))?;
 
-    stream.write(&[]).await?.success()?;
+    // A member that was killed holds its partitions until its session ends: a writer ends with those that it was given.
+    let all_there = || async {
+        stream.write(&[]).await?.success()?;
+        let read: i64 = stream.cursors().await?.values().sum();
+        Ok((read >= produced as i64).then_some(()))
+    };
+    scratch::eventually("all partitions to be read", Duration::from_secs(90), all_there).await?;
     let writers = writers_that_committed(&stream).await?;
     println!(
         "{produced} events; {writers} of {KILLS} writers committed before they were killed; {compactions} compactions, \

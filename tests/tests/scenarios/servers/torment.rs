@@ -1,5 +1,7 @@
 //! Catalogs that stop answering, or die, under writers and a compactor.
 
+#![expect(clippy::print_stdout, reason = "a script of a test fails by a panic, and says what it found")]
+
 use std::time::Duration;
 
 use anyhow::Result;
