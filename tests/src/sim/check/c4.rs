@@ -3,7 +3,8 @@
 //! A group of small files has at least `min-input-files` of them, one of which may be the output of the last rewrite;
 //! so until that output has its size, it is read again once for each `min-input-files − 1` files that came. With files
 //! of `s` bytes and outputs that are left alone from `0.75 t` on, each byte is rewritten at most `0.75 t / (s (n − 1))`
-//! times on the way there, plus twice at the end: for the last rewrite, and once more where a delete asks for it.
+//! times on the way there, plus twice at the end: for the last rewrite, and once more where a delete asks for it. Sizes
+//! of outputs are estimates, and a group may hold more than one output that stayed small: twice that is allowed.
 
 use async_trait::async_trait;
 use iceberg::spec::Operation;
@@ -51,7 +52,7 @@ impl C4 {
         let file = self.smallest_bytes.min(small).max(1);
         // No byte is rewritten more often than there are files, nor than outputs take to be of their size.
         let times = self.ingested_files.min(small.div_ceil(file * (MIN_INPUT_FILES - 1)));
-        self.ingested_bytes.saturating_mul(times + 2 + self.deletes)
+        self.ingested_bytes.saturating_mul(2 * (times + 2 + self.deletes))
     }
 }
 
