@@ -183,6 +183,10 @@ fn committed(commit: &CommitEvent) -> Value {
             "upload": phases.upload.as_millis() as u64,
             "queue": phases.queue.as_millis() as u64,
             "commit": phases.commit.as_millis() as u64,
+            "manifest": phases.manifest.as_millis() as u64,
+            "list": phases.list.as_millis() as u64,
+            "catalog": phases.catalog.as_millis() as u64,
+            "retry": phases.retry.as_millis() as u64,
         },
     })
 }

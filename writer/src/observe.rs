@@ -10,6 +10,23 @@ use crate::{Error, ErrorKind};
 pub trait Observer: Send + Sync {
     /// One event.
     fn on_event(&self, event: &Event);
+
+    /// How things stand: about four times a second while something happens, and once a second otherwise.
+    fn on_status(&self, _status: &Status) {}
+}
+
+/// How things stand at a moment, for gauges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Age of the oldest decoded row that is not in the table; zero where there is none.
+    pub oldest_row_age: Duration,
+    /// Bytes that the memory budget holds.
+    pub memory_bytes: usize,
+    /// The budget.
+    pub memory_limit_bytes: usize,
+    /// Flushes that are sealed and not committed, without the one whose commit is out.
+    pub waiting_flushes: usize,
 }
 
 /// An observer that ignores everything.
@@ -147,10 +164,18 @@ pub struct Phases {
     pub encode: Duration,
     /// Uploading, summed.
     pub upload: Duration,
-    /// From ready to the start of the commit: the commit before it was still out.
+    /// From ready to the first attempt: another commit was still out.
     pub queue: Duration,
-    /// From the first request to the reply.
+    /// From the start of the commit to its end, with all that follows here and its turn in the table's queue.
     pub commit: Duration,
+    /// Of the commit: writing and merging manifests.
+    pub manifest: Duration,
+    /// Of the commit: writing manifest lists.
+    pub list: Duration,
+    /// Of the commit: from requests to their answers.
+    pub catalog: Duration,
+    /// Of the commit: waits between attempts, and loading the table for them.
+    pub retry: Duration,
 }
 
 /// A message that could not become a row.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use iceberg::spec::{ManifestFile, Operation};
 use iceberg::table::Table;
+use tokio::time::Instant;
 
 use super::guard::check_table;
 use super::handle::{Turn, within};
@@ -36,13 +37,16 @@ impl TableHandle {
         let mut append = Append::new(self, flush);
         let data_files = append.flush.files.iter().map(|file| file.file.file_path().to_owned());
         let written = Written::new(data_files);
+        let began = Instant::now();
         if let Err(error) = append.prepare().await {
             tracing::debug!(table = %self.ident(), %error, "a manifest is written only when it is its commit's turn");
         }
+        let beforehand = began.elapsed();
         match self.run(&mut append, written).await? {
-            Finished::Landed(committed) => {
+            Finished::Landed(mut committed) => {
+                committed.times.manifest += beforehand;
                 self.check_kept(&append.flush).await?;
-                Ok(FlushOutcome::Committed(*committed))
+                Ok(FlushOutcome::Committed(committed))
             }
             Finished::Stopped((cursors, by)) => Ok(FlushOutcome::Overtaken { cursors, by }),
         }

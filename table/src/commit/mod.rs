@@ -11,6 +11,7 @@
 //! | `request`, `merging`, `summary` | what a snapshot is made of: list and updates, merged manifests, summary |
 //! | `guard` | what is refused before anything is written |
 //! | `tries`, `backoff`, `limits` | what follows from an answer; how long to wait; how often and how long to try |
+//! | `times` | what a commit's time was spent on |
 //! | `written` | the files of a commit, and which of them may be deleted |
 //!
 //! An append writes its files' manifest once, before its turn; on each attempt it checks the fence against the base,
@@ -33,6 +34,7 @@ mod request;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod times;
 mod tries;
 mod update;
 mod written;
@@ -54,6 +56,7 @@ pub use handle::Trouble;
 pub use crate::expire::{ExpireOptions, ExpireReport};
 pub use crate::ledger::{Guarantee, SourceIdentity};
 pub use limits::CommitLimits;
+pub use times::CommitTimes;
 pub(crate) use update::{MetadataChange, Submitted};
 
 /// One table and branch, as this process knows it. Cheap to clone; clones share the queue through which all commits
@@ -86,7 +89,7 @@ pub struct Flush {
 #[derive(Debug)]
 pub enum FlushOutcome {
     /// It is in the table.
-    Committed(Committed),
+    Committed(Box<Committed>),
     /// It was overtaken and its files were removed where that is safe: seek to these cursors.
     Overtaken {
         /// The table's cursors of the flush's partitions; a partition the ledger does not know is absent.
@@ -111,6 +114,8 @@ pub struct Committed {
     pub conflicts: u32,
     /// From the first attempt to the reply.
     pub elapsed: Duration,
+    /// What the time was spent on.
+    pub times: CommitTimes,
 }
 
 /// A rewrite ready to be committed: groups of removed inputs and added outputs.

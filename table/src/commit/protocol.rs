@@ -14,14 +14,16 @@
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::time::Duration;
 
 use iceberg::table::Table;
 use iceberg::{TableRequirement, TableUpdate};
+use tokio::time::Instant;
 
 use super::handle::{Base, Turn, within};
 use super::tries::{Tries, unknown_outcome};
 use super::written::{Sent, Written, delete};
-use super::{Committed, TableHandle};
+use super::{CommitTimes, Committed, TableHandle};
 use crate::catalog::CommitOutcome;
 use crate::ledger::CommitId;
 use crate::{Error, ErrorKind, Result};
@@ -33,6 +35,8 @@ pub(super) struct Request {
     pub(super) updates: Vec<TableUpdate>,
     /// The files written by this commit that the request names.
     pub(super) files: Vec<String>,
+    /// How long the manifest list took to be written.
+    pub(super) list_time: Duration,
 }
 
 /// What an attempt on a base comes to.
@@ -122,11 +126,13 @@ impl TableHandle {
         mut written: Written,
     ) -> Result<Finished<P::Stop>> {
         let result = {
+            let asked_at = Instant::now();
             let mut turn = self.inner.queue.lock().await;
+            let mut tries = Tries::start(asked_at.elapsed());
             if producer.commit_id().is_some_and(|id| turn.unknown.contains(&id)) {
                 written.earlier_call_is_unknown();
             }
-            let result = self.attempts(producer, &mut turn, &mut written).await;
+            let result = self.attempts(producer, &mut turn, &mut written, &mut tries).await;
             if result.is_ok() {
                 self.note_trouble(None);
             }
@@ -152,10 +158,10 @@ impl TableHandle {
         producer: &mut P,
         turn: &mut Turn,
         written: &mut Written,
+        tries: &mut Tries,
     ) -> Result<End<P::Stop>> {
-        let mut tries = Tries::start();
         loop {
-            let wait = match self.attempt(producer, turn, written, &mut tries).await {
+            let wait = match self.attempt(producer, turn, written, tries).await {
                 Ok(Attempt::Landed(table, landed)) => {
                     let confirmed = producer.confirm(turn, &table);
                     return Ok(End::Landed(tries.committed(table, &landed), landed.files, confirmed));
@@ -181,7 +187,10 @@ impl TableHandle {
         written: &mut Written,
         tries: &mut Tries,
     ) -> Result<Attempt<P::Stop>> {
-        let Base { table: base, loaded } = self.base().await?;
+        let began = Instant::now();
+        let found = self.base().await;
+        tries.times.retry += began.elapsed();
+        let Base { table: base, loaded } = found?;
         if let Some(landed) = producer.landed(&base) {
             turn.settle(producer.commit_id());
             return Ok(Attempt::Landed(Box::new(base), landed));
@@ -196,7 +205,7 @@ impl TableHandle {
         let location = base.metadata_location().unwrap_or_default().to_owned();
         let request = match tries.prepared.take() {
             Some((same, request)) if same == location && !location.is_empty() => request,
-            _ => match producer.attempt(turn, &base).await {
+            _ => match timed(&mut tries.times, producer.attempt(turn, &base)).await {
                 Ok(Step::Send(request)) => request,
                 _ if !loaded && producer.verdict_needs_head() => return Ok(Attempt::Again),
                 Ok(Step::Stop(stop)) => {
@@ -208,7 +217,10 @@ impl TableHandle {
         };
         tries.prepared = Some((location, request.clone()));
         tries.attempts += 1;
-        self.send(producer, turn, written, (&base, request)).await
+        let sent_at = Instant::now();
+        let answered = self.send(producer, turn, written, (&base, request)).await;
+        tries.times.catalog += sent_at.elapsed();
+        answered
     }
 
     /// Sends a request. From before it is sent until a definite answer the outcome counts as unknown, also where
@@ -258,6 +270,19 @@ impl TableHandle {
             Sent::Never | Sent::Definite => error,
         }
     }
+}
+
+/// Tells the time of the manifests from that of their list.
+async fn timed<S>(
+    times: &mut CommitTimes,
+    attempt: impl Future<Output = Result<Step<S>>>,
+) -> Result<Step<S>> {
+    let began = Instant::now();
+    let step = attempt.await;
+    let list = if let Ok(Step::Send(request)) = &step { request.list_time } else { Duration::ZERO };
+    times.list += list;
+    times.manifest += began.elapsed().saturating_sub(list);
+    step
 }
 
 impl Turn {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use iceberg::spec::{FormatVersion, ManifestFile, Operation, Snapshot, SnapshotRef};
 use iceberg::table::Table;
 use iceberg::{TableRequirement, TableUpdate};
+use tokio::time::Instant;
 
 use super::TableHandle;
 use super::handle::within;
@@ -56,8 +57,10 @@ impl TableHandle {
             first_row_id: (metadata.format_version() >= FormatVersion::V3).then(|| metadata.next_row_id()),
         };
         let own: Vec<String> = own_manifests(&new).chain([target.location.clone()]).collect();
+        let began = Instant::now();
         let write = write_list(base.file_io(), &target, new.manifests);
         let list = within(self.limits.request_timeout, "writing the manifest list", write).await??;
+        let list_time = began.elapsed();
         let snapshot = Snapshot::builder()
             .with_snapshot_id(new.snapshot_id)
             .with_parent_snapshot_id(target.parent_id)
@@ -74,6 +77,7 @@ impl TableHandle {
             requirements: self.requirements(base, parent),
             updates: self.updates(base, snapshot, new.properties)?,
             files: own,
+            list_time,
         };
         Ok(Prepared { request, list_location: target.location, manifests: Arc::new(list.manifests) })
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::backoff::{after_conflict, after_failure};
 use super::protocol::{Landed, Request};
 use super::written::{Sent, Written};
-use super::{CommitLimits, Committed, TableHandle};
+use super::{CommitLimits, CommitTimes, Committed, TableHandle};
 use crate::catalog::CommitOutcome;
 use crate::{Error, ErrorKind, Result};
 
@@ -17,6 +17,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(super) struct Tries {
     started: Instant,
+    pub(super) times: CommitTimes,
     pub(super) attempts: u32,
     conflicts: u32,
     /// Failures in a row that were not conflicts.
@@ -30,9 +31,11 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    pub(super) fn start() -> Self {
+    /// `turn` is how long it took until it was this commit's turn.
+    pub(super) fn start(turn: Duration) -> Self {
         Self {
             started: Instant::now(),
+            times: CommitTimes { turn, ..CommitTimes::default() },
             attempts: 0,
             conflicts: 0,
             failures: 0,
@@ -104,7 +107,9 @@ impl Tries {
         {
             return Err(self.give_up(written, ErrorKind::Unavailable));
         }
+        let began = Instant::now();
         tokio::time::sleep(wait).await;
+        self.times.retry += began.elapsed();
         Ok(())
     }
 
@@ -136,6 +141,7 @@ impl Tries {
             attempts: self.attempts,
             conflicts: self.conflicts,
             elapsed: self.started.elapsed(),
+            times: self.times,
         })
     }
 }

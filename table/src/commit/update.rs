@@ -1,6 +1,7 @@
 //! Commits that add no snapshot: properties, and what expiry removes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use iceberg::table::Table;
 use iceberg::{TableRequirement, TableUpdate};
@@ -131,7 +132,12 @@ where
         let mut requirements = vec![TableRequirement::UuidMatch { uuid: base.metadata().uuid() }];
         requirements.extend(change.requirements);
         self.sent = Some(Box::new(base.clone()));
-        Ok(Step::Send(Request { requirements, updates: change.updates, files: Vec::new() }))
+        Ok(Step::Send(Request {
+            requirements,
+            updates: change.updates,
+            files: Vec::new(),
+            list_time: Duration::ZERO,
+        }))
     }
 
     fn confirm(&mut self, _turn: &mut Turn, _table: &Table) -> Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_table::commit::{
-    Committed, ExpireReport, Flush as TableFlush, FlushOutcome, Guarantee, TableHandle,
+    CommitTimes, Committed, ExpireReport, Flush as TableFlush, FlushOutcome, Guarantee, TableHandle,
 };
 use firn_table::ledger::{CommitId, Cursor, TopicPartition};
 use firn_table::protections::{Protection, stands};
@@ -167,7 +167,7 @@ impl Pipeline {
     pub(super) async fn after_commit(&mut self, outcome: Result<FlushOutcome>) -> Result<()> {
         let Some(Committing { flush, commit_id, since, .. }) = self.committing.take() else { return Ok(()) };
         match outcome {
-            Ok(FlushOutcome::Committed(committed)) => self.landed(flush, commit_id, since, committed),
+            Ok(FlushOutcome::Committed(committed)) => self.landed(flush, commit_id, since, *committed),
             Ok(FlushOutcome::Overtaken { cursors, by }) => self.overtaken(flush, commit_id, cursors, by),
             Err(e) if passes(e.kind()) || e.kind() == ErrorKind::Ledger => {
                 self.failed_commits += 1;
@@ -216,6 +216,9 @@ impl Pipeline {
     ) -> CommitEvent {
         let mut phases = flush.phases;
         phases.commit = since.elapsed();
+        let CommitTimes { turn, manifest, list, catalog, retry } = committed.times;
+        phases.queue += turn;
+        (phases.manifest, phases.list, phases.catalog, phases.retry) = (manifest, list, catalog, retry);
         let ranges = flush.ranges.into_vec();
         let file_sizes: Vec<u64> = flush.files.iter().map(|f| f.file.file_size_in_bytes()).collect();
         CommitEvent {

@@ -19,7 +19,7 @@ use super::flush::Flush;
 use super::shape::TableShape;
 use crate::budget::Budget;
 use crate::config::{End, Mode, WriterConfig};
-use crate::observe::{Event, Observer, WriterReport};
+use crate::observe::{Event, Observer, Status, WriterReport};
 use crate::ranges::place;
 use crate::source::{Fetched, Source, SourceEvent};
 use crate::{Error, ErrorKind, Result};
@@ -89,6 +89,7 @@ pub(super) struct Pipeline {
     pub(super) usual_write: Duration,
     pub(super) last_seal: Option<Instant>,
     pub(super) unhealthy: bool,
+    last_status: Option<Instant>,
 }
 
 /// A partition that is read.
@@ -162,6 +163,7 @@ impl Pipeline {
             usual_write: Duration::from_millis(10),
             last_seal: None,
             unhealthy: false,
+            last_status: None,
         })
     }
 
@@ -361,18 +363,41 @@ impl Pipeline {
             .filter_map(|f| f.oldest)
             .chain(self.committing.iter().filter_map(|c| c.oldest()));
         let age = oldest.min().map_or(Duration::ZERO, |at| at.elapsed());
+        self.tell_status(age);
         if age > self.config.unhealthy_after {
             if !self.unhealthy {
                 let reason = self.committing.as_ref().map_or_else(
                     || "files cannot be written".to_owned(),
-                    |c| format!("commit `{}` has no answer yet", c.commit_id()),
+                    |c| match self.handle.trouble() {
+                        Some(trouble) => {
+                            format!("commit `{}` does not land: {}", c.commit_id(), trouble.reason)
+                        }
+                        None => format!("commit `{}` has no answer yet", c.commit_id()),
+                    },
                 );
                 self.tell(Event::Unhealthy { oldest_row_age: age, reason });
             }
             self.unhealthy = true;
         }
     }
+
+    fn tell_status(&mut self, oldest_row_age: Duration) {
+        let now = Instant::now();
+        if self.last_status.is_some_and(|last| now.saturating_duration_since(last) < STATUS_INTERVAL) {
+            return;
+        }
+        self.last_status = Some(now);
+        self.observer.on_status(&Status {
+            oldest_row_age,
+            memory_bytes: self.budget.used(),
+            memory_limit_bytes: self.budget.limit(),
+            waiting_flushes: self.line.iter().filter(|f| f.sealed_at.is_some()).count(),
+        });
+    }
 }
+
+/// Between two looks at how things stand, where there is something to do all the time.
+const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A moving average that follows a change within a few samples.
 pub(super) fn average(usual: Duration, sample: Duration) -> Duration {

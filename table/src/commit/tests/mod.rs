@@ -12,4 +12,5 @@ mod queue;
 mod replace;
 mod rollback;
 mod store;
+mod times;
 mod world;

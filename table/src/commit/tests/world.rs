@@ -266,7 +266,7 @@ impl Ids {
 
 pub(super) fn committed(outcome: FlushOutcome) -> Committed {
     match outcome {
-        FlushOutcome::Committed(committed) => committed,
+        FlushOutcome::Committed(committed) => *committed,
         FlushOutcome::Overtaken { cursors, .. } => panic!("overtaken: {cursors:?}"),
     }
 }
