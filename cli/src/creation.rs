@@ -6,34 +6,47 @@ use std::path::Path;
 use anyhow::Context as _;
 use firn_table::ErrorKind;
 use firn_table::catalog::OpenCatalog;
+use firn_writer::WriterConfig;
 use firn_writer::create::{NewTable, create_table};
-use firn_writer::decode::ColumnOptions;
+use firn_writer::decode::{ColumnOptions, Format as DecodeFormat};
 use firn_writer::kafka::sample::{SampleLimits, sample_messages};
 use firn_writer::schema::{
-    Inference, OnConflict, SchemaError, parse_partition_spec, parse_schema, with_kafka_columns,
+    Inference, OnConflict, SchemaError, parse_partition_spec, parse_schema, raw_schema, with_kafka_columns,
 };
 use iceberg::TableIdent;
-use iceberg::spec::Schema;
+use iceberg::spec::{Schema, UnboundPartitionSpec};
 
 use crate::config::Settings;
 use crate::context::Context;
 use crate::exit::{ExitCode, Failure};
 use crate::writing;
 
-/// Creates the table, and returns what the decoder must know about inferred columns.
-///
-/// Another process that creates the same table at the same time is no error: what it made is opened.
-pub(crate) async fn create(
-    catalog: &OpenCatalog,
+/// What a table that does not exist is made of.
+#[derive(Debug)]
+pub(crate) struct Design {
+    /// Its schema, with `_kafka` where that was asked for.
+    pub schema: Schema,
+    /// Its partition spec, where it has one.
+    pub partition: Option<UnboundPartitionSpec>,
+    /// What the decoder must know about inferred columns.
+    pub columns: BTreeMap<String, ColumnOptions>,
+}
+
+/// Reads the schema that was given, takes the one that the format implies, or infers one from messages.
+pub(crate) async fn design(
     ident: &TableIdent,
-    kafka: &BTreeMap<String, String>,
-    context: &Context,
-) -> anyhow::Result<BTreeMap<String, ColumnOptions>> {
-    let settings = &context.settings;
-    let (mut schema, columns) = match (settings.path("create.schema"), settings.number("create.infer")) {
-        (Some(path), _) => (read_schema(&path)?, BTreeMap::new()),
-        (None, Some(messages)) => infer(messages, kafka, settings).await?,
-        (None, None) => {
+    config: &WriterConfig,
+    settings: &Settings,
+) -> anyhow::Result<Design> {
+    let infer_from = settings.number("create.infer");
+    let (mut schema, columns) = match (settings.path("create.schema"), &config.decode.format, infer_from) {
+        (Some(path), _, _) => (read_schema(&path)?, BTreeMap::new()),
+        (None, DecodeFormat::Avro { schema }, _) => {
+            (parse_schema(schema).map_err(schema_failure)?, BTreeMap::new())
+        }
+        (None, DecodeFormat::Raw, _) => (raw_schema().map_err(schema_failure)?, BTreeMap::new()),
+        (None, DecodeFormat::Json, Some(messages)) => infer(messages, &config.kafka, settings).await?,
+        (None, DecodeFormat::Json, None) => {
             return Err(Failure::configuration(format!(
                 "table `{ident}` cannot be created without a schema: give --schema FILE (Iceberg or Avro, JSON), or \
                  --infer N to infer it from N messages"
@@ -48,6 +61,20 @@ pub(crate) async fn create(
         [] => None,
         fields => Some(parse_partition_spec(fields, &schema).map_err(schema_failure)?),
     };
+    Ok(Design { schema, partition, columns })
+}
+
+/// Creates the table, and returns what the decoder must know about inferred columns.
+///
+/// Another process that creates the same table at the same time is no error: what it made is opened.
+pub(crate) async fn create(
+    catalog: &OpenCatalog,
+    ident: &TableIdent,
+    config: &WriterConfig,
+    context: &Context,
+) -> anyhow::Result<BTreeMap<String, ColumnOptions>> {
+    let settings = &context.settings;
+    let Design { schema, partition, columns } = design(ident, config, settings).await?;
     let properties = settings.properties("create.properties").into_iter().collect();
     let new = NewTable { schema, partition, location: None, properties };
     match create_table(catalog, ident, new).await {

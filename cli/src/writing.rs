@@ -157,11 +157,27 @@ pub(crate) fn decode_options(settings: &Settings) -> Result<DecodeOptions, Failu
         options.extend(object(settings, &format!("decode.columns.{column}"), COLUMN_OPTIONS));
         columns.insert(column.to_owned(), Value::Object(options));
     }
+    root.insert("format".to_owned(), format(settings)?);
     root.insert("defaults".to_owned(), Value::Object(defaults));
     root.insert("columns".to_owned(), Value::Object(columns));
     serde_json::from_value(Value::Object(root)).map_err(|error| {
         Failure::internal(format!("the declared decode options are not the library's: {error}"))
     })
+}
+
+/// What messages are, as the library reads it; the schema of Avro messages stands in a file.
+fn format(settings: &Settings) -> Result<Value, Failure> {
+    let format = settings.required("write.format")?;
+    if format != "avro" {
+        return Ok(json!(format));
+    }
+    let path = settings.required("write.avro-schema")?;
+    match std::fs::read_to_string(path) {
+        Ok(schema) => Ok(json!({ "avro": { "schema": schema } })),
+        Err(error) => Err(Failure::configuration(format!(
+            "the Avro schema `{path}` cannot be read, so messages cannot be decoded: {error}"
+        ))),
+    }
 }
 
 /// The names of [`ColumnOptions`]'s fields in the configuration.

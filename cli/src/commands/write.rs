@@ -112,7 +112,7 @@ async fn open_or_create(
         }
         opened => return Ok(opened?),
     }
-    let created = creation::create(catalog, ident, &config.kafka, context).await?;
+    let created = creation::create(catalog, ident, config, context).await?;
     config.decode = writing::with_inferred(std::mem::take::<DecodeOptions>(&mut config.decode), created);
     Ok(open().await?)
 }

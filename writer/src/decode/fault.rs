@@ -56,10 +56,10 @@ impl Fault {
         fault
     }
 
-    /// Whether the text is no JSON that this decoder reads, whatever the schema.
+    /// Whether the value is nothing that its decoder reads, whatever the table.
     pub(crate) fn concerns_syntax(&self) -> bool {
-        use RejectCode::{LoneSurrogate, MalformedJson, TooDeep, TrailingData};
-        matches!(self.code, MalformedJson | TrailingData | TooDeep | LoneSurrogate)
+        use RejectCode::{LoneSurrogate, MalformedAvro, MalformedJson, TooDeep, TrailingData};
+        matches!(self.code, MalformedJson | MalformedAvro | TrailingData | TooDeep | LoneSurrogate)
     }
 
     pub(crate) fn in_field(mut self: Box<Self>, name: &str) -> Box<Self> {

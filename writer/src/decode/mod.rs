@@ -6,32 +6,40 @@
 //!
 //! Columns are found by the names and field ids of the table's schema, never by position.
 //!
-//! [`JsonDecoder`] reads JSON objects. Its rules are in [`json`], the codes of rejects in [`RejectCode`].
+//! The [`Format`] of messages is a closed choice: [`json`], [`avro`], [`raw`], each with its rules in its module; the codes of
+//! rejects are in [`RejectCode`]. [`decoder()`] makes the decoder that the options ask for.
 
 use std::fmt;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
+use iceberg::spec::Schema;
 
+pub mod avro;
 mod bytes;
 mod column;
 pub(crate) mod fault;
+mod frame;
 pub mod json;
 mod kafka;
 pub(crate) mod number;
 mod options;
 mod plan;
+mod push;
+pub mod raw;
 mod reject;
 #[cfg(test)]
 mod tests;
 mod time;
 
+pub use avro::AvroDecoder;
 pub use json::JsonDecoder;
 pub(crate) use kafka::KAFKA_COLUMN;
 pub use options::{
-    BinaryText, ColumnOptions, DecodeOptions, KafkaColumns, NumberText, StringValues, TimestampNumbers,
-    TimestampPrecision, Tombstones, UnknownFields,
+    BinaryText, ColumnOptions, DecodeOptions, Format, KafkaColumns, NumberText, StringValues,
+    TimestampNumbers, TimestampPrecision, Tombstones, UnknownFields,
 };
+pub use raw::RawDecoder;
 pub use reject::{Reject, RejectCode};
 
 /// One Kafka message, borrowed from whoever fetched it.
@@ -71,6 +79,20 @@ pub trait Decoder: fmt::Debug + Send {
     ///
     /// An error concerns the whole call, and nothing of it stays in the decoder: the same messages may be given again.
     fn decode(&mut self, messages: &[Message<'_>]) -> Result<Decoded, DecodeError>;
+}
+
+/// The decoder of the format that the options name. `arrow_schema` is the Arrow form of `schema` with field ids, as data
+/// files are written.
+pub fn decoder(
+    schema: &Schema,
+    arrow_schema: SchemaRef,
+    options: &DecodeOptions,
+) -> Result<Box<dyn Decoder>, DecodeError> {
+    Ok(match &options.format {
+        Format::Json => Box::new(JsonDecoder::new(schema, arrow_schema, options)?),
+        Format::Avro { schema: writer } => Box::new(AvroDecoder::new(schema, arrow_schema, options, writer)?),
+        Format::Raw => Box::new(RawDecoder::new(schema, arrow_schema, options)?),
+    })
 }
 
 /// A batch of rows with the outcome of each message.
@@ -122,6 +144,12 @@ pub enum DecodeError {
     Option {
         /// The column, dotted.
         path: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The writer's schema cannot be used.
+    #[error("the Avro schema of the messages {reason}")]
+    WriterSchema {
         /// What is wrong, and what to do.
         reason: String,
     },

@@ -6,10 +6,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::DecodeError;
+
+/// The deepest nesting that may be allowed: reading is recursive.
+const MAX_DEPTH: usize = 512;
+
 /// How messages become rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DecodeOptions {
+    /// What the bytes of a message's value are.
+    pub format: Format,
     /// Fields that the schema does not know.
     pub unknown_fields: UnknownFields,
     /// Messages without a value.
@@ -29,6 +36,7 @@ pub struct DecodeOptions {
 impl Default for DecodeOptions {
     fn default() -> Self {
         Self {
+            format: Format::default(),
             unknown_fields: UnknownFields::default(),
             tombstones: Tombstones::default(),
             kafka_columns: KafkaColumns::default(),
@@ -38,6 +46,33 @@ impl Default for DecodeOptions {
             columns: BTreeMap::new(),
         }
     }
+}
+
+impl DecodeOptions {
+    /// Refuses a depth that would exhaust the stack.
+    pub(super) fn check_depth(&self) -> Result<(), DecodeError> {
+        if self.max_depth > MAX_DEPTH {
+            let reason = format!("{} is more than {MAX_DEPTH}", self.max_depth);
+            return Err(DecodeError::Option { path: "max-depth".to_owned(), reason });
+        }
+        Ok(())
+    }
+}
+
+/// What the bytes of a message's value are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// A JSON object ([`super::json`]).
+    #[default]
+    Json,
+    /// One Avro datum in binary form, without header or schema id ([`super::avro`]).
+    Avro {
+        /// The writer's schema, a record, as JSON text.
+        schema: String,
+    },
+    /// Any bytes, kept as they are together with the key's ([`super::raw`]).
+    Raw,
 }
 
 /// What is declared about the values of a column.
@@ -60,7 +95,7 @@ pub struct ColumnOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownFields {
-    /// Passed over and counted; they must be JSON all the same.
+    /// Passed over and counted; they must be well-formed all the same.
     #[default]
     Ignore,
     /// The message is rejected.
@@ -76,6 +111,8 @@ pub enum Tombstones {
     Reject,
     /// Passed over.
     Skip,
+    /// A row without values: columns filled from the message's value are null, those of its key and metadata are not.
+    Row,
 }
 
 /// Columns that hold where a message came from.

@@ -5,6 +5,8 @@ use arrow_schema::{ArrowError, DataType, Field as ArrowField, Fields};
 use iceberg::spec::{ListType, MapType, NestedField, PrimitiveType, StructType, Type};
 
 use super::column::{Column, FixedBytes, Lists, Maps, Structs, Validity};
+use super::fault::Parsed;
+use super::push::push_missing;
 use super::time::Clock;
 use super::{ColumnOptions, DecodeError, DecodeOptions, TimestampPrecision};
 
@@ -74,6 +76,16 @@ impl Children {
     /// Remembers what followed `previous`.
     pub(crate) fn learn(&mut self, previous: Option<usize>, index: usize) {
         self.followers[previous.unwrap_or(self.fields.len())] = index;
+    }
+
+    /// Fields that the row with index `row` has not filled are absent in its message.
+    pub(crate) fn fill_absent(&mut self, row: usize) -> Parsed<()> {
+        for field in &mut self.fields {
+            if field.column.len() == row {
+                push_missing(field)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn finish(&mut self, fields: &Fields) -> Result<Vec<ArrayRef>, ArrowError> {
@@ -174,7 +186,7 @@ impl<'a> Planner<'a> {
 
     fn map(&self, map: &MapType, entries: &ArrowField, path: &str) -> Result<Column, DecodeError> {
         if *map.key_field.field_type != Type::Primitive(PrimitiveType::String) {
-            return Err(unsupported(path, "is a map whose keys are not strings, which JSON cannot hold"));
+            return Err(unsupported(path, "is a map whose keys are not strings, which messages cannot hold"));
         }
         match entries.data_type() {
             DataType::Struct(fields) if fields.len() == 2 && *fields[0].data_type() == DataType::Utf8 => {

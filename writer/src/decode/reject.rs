@@ -42,13 +42,15 @@ pub enum RejectCode {
     Tombstone,
     /// The value has no bytes.
     EmptyValue,
-    /// The value is not UTF-8.
+    /// The value, or text in it, is not UTF-8.
     InvalidUtf8,
     /// The value begins with a byte order mark.
     ByteOrderMark,
     /// The value is not JSON (RFC 8259).
     MalformedJson,
-    /// Bytes other than white space follow the JSON value.
+    /// The value is no datum of the writer's Avro schema.
+    MalformedAvro,
+    /// Bytes follow the value: in JSON other than white space.
     TrailingData,
     /// Arrays and objects are nested deeper than the limit.
     TooDeep,
@@ -100,12 +102,13 @@ pub enum RejectCode {
 
 impl RejectCode {
     /// All codes, for documentation and for metrics that name each from the start.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Tombstone,
         Self::EmptyValue,
         Self::InvalidUtf8,
         Self::ByteOrderMark,
         Self::MalformedJson,
+        Self::MalformedAvro,
         Self::TrailingData,
         Self::TooDeep,
         Self::TooManyValues,
@@ -141,6 +144,7 @@ impl RejectCode {
             Self::InvalidUtf8 => "invalid-utf8",
             Self::ByteOrderMark => "byte-order-mark",
             Self::MalformedJson => "malformed-json",
+            Self::MalformedAvro => "malformed-avro",
             Self::TrailingData => "trailing-data",
             Self::TooDeep => "too-deep",
             Self::TooManyValues => "too-many-values",

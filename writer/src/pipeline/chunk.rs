@@ -126,9 +126,9 @@ fn decode_all<'m, 'a>(
         Err(e) => {
             let kind = match e {
                 DecodeError::BatchTooLarge { .. } => ErrorKind::Data,
-                DecodeError::UnsupportedColumn { .. } | DecodeError::Option { .. } => {
-                    ErrorKind::Configuration
-                }
+                DecodeError::UnsupportedColumn { .. }
+                | DecodeError::Option { .. }
+                | DecodeError::WriterSchema { .. } => ErrorKind::Configuration,
                 _ => ErrorKind::Internal,
             };
             let at = messages.first().map(|m| format!("{}/{}@{}", m.topic, m.partition, m.offset));

@@ -7,7 +7,7 @@ use firn_table::files::{FileFormat, PartitionRouter};
 use iceberg::spec::PartitionSpecRef;
 use iceberg::table::Table;
 
-use crate::decode::{DecodeOptions, Decoder, JsonDecoder};
+use crate::decode::{self, DecodeOptions, Decoder};
 use crate::{Error, ErrorKind, Result};
 
 /// Schema, spec and file format of a table at one time.
@@ -43,10 +43,9 @@ impl TableShape {
 
     pub(crate) fn decoder(&self, options: &DecodeOptions) -> Result<Box<dyn Decoder>> {
         let (schema, arrow_schema) = (self.format.schema(), Arc::clone(self.format.arrow_schema()));
-        let decoder = JsonDecoder::new(schema, arrow_schema, options).map_err(|e| {
+        decode::decoder(schema, arrow_schema, options).map_err(|e| {
             Error::new(ErrorKind::Configuration, format!("messages cannot be decoded into this table: {e}"))
                 .with_source(e)
-        })?;
-        Ok(Box::new(decoder))
+        })
     }
 }

@@ -13,6 +13,7 @@ mod ids;
 mod infer;
 mod kafka;
 mod partition;
+mod raw;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod tests;
 pub use infer::{Inference, Inferred, OnConflict};
 pub use kafka::with_kafka_columns;
 pub use partition::parse_partition_spec;
+pub use raw::raw_schema;
 
 /// A schema, spec or expression that cannot be used, or a sample that has no one schema.
 #[derive(Debug, thiserror::Error)]

@@ -26,6 +26,20 @@ pub(super) const WRITE: &[Key] = &[
         .so("the table's cursor could not be found")
         .flag("writer"),
     Key::new(
+        "write.format",
+        Kind::Choice(&["json", "avro", "raw"]),
+        "What the bytes of messages are; `raw` keeps them as they are, in columns `key` and `value`.",
+    )
+    .or("json")
+    .flag("message-format"),
+    Key::new(
+        "write.avro-schema",
+        Kind::Path,
+        "The schema that messages in the format `avro` were written with: a file with a record, as JSON.",
+    )
+    .so("messages could not be decoded")
+    .flag("avro-schema"),
+    Key::new(
         "write.start",
         Kind::Text,
         "Where to start in partitions of which the table holds nothing: earliest, latest, group, or a time.",
@@ -177,8 +191,12 @@ pub(super) const DECODE: &[Key] = &[
         "Fields that the schema does not know.",
     )
     .or("ignore"),
-    Key::new("decode.tombstones", Kind::Choice(&["reject", "skip"]), "Messages without a value.")
-        .or("reject"),
+    Key::new(
+        "decode.tombstones",
+        Kind::Choice(&["reject", "skip", "row"]),
+        "Messages without a value; `row` makes a row without values.",
+    )
+    .or("reject"),
     Key::new(
         "decode.kafka-columns",
         Kind::Choice(&["off", "on"]),

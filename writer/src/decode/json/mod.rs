@@ -40,19 +40,13 @@
 //! | numbers of any size and precision | by the column's type; any in fields that are passed over |
 //! | NUL and other characters as escapes | text like any other |
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use iceberg::spec::Schema;
 
-use super::column::Structs;
 use super::fault::{Fault, Parsed, Problem};
-use super::kafka::{KafkaColumn, is_kafka_column};
-use super::plan::{Children, Planner, counterpart};
-use super::{
-    DecodeError, DecodeOptions, Decoded, Decoder, KafkaColumns, Message, Outcome, RejectCode, Tombstones,
-};
+use super::frame::{Frame, RowReader};
+use super::plan::Children;
+use super::{DecodeError, DecodeOptions, Decoded, Decoder, Message, RejectCode};
 use fill::Filler;
 
 pub(crate) mod cursor;
@@ -60,31 +54,19 @@ mod fill;
 mod scan;
 mod text;
 
-/// The deepest nesting that may be allowed: reading is recursive.
-const MAX_DEPTH: usize = 512;
-
-/// Bytes of messages in one batch. Arrow counts the bytes of a string column in 31 bits.
-const MAX_BATCH_BYTES: usize = i32::MAX as usize;
-
 const NOT_AN_OBJECT: Problem =
     Problem::new(RejectCode::NotAnObject, "the JSON value is not an object, so it has no fields");
 
 /// Decodes JSON objects into the columns of a table's schema. The rules are those of this module.
 #[derive(Debug)]
 pub struct JsonDecoder {
-    arrow_schema: SchemaRef,
-    options: DecodeOptions,
-    columns: Structs,
-    kafka: Vec<KafkaColumn>,
-    /// Where each column of the Arrow schema is.
-    places: Vec<Place>,
-    rows: usize,
+    frame: Frame,
+    reader: Reader,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Message(usize),
-    Kafka(usize),
+#[derive(Debug)]
+struct Reader {
+    options: DecodeOptions,
 }
 
 impl JsonDecoder {
@@ -94,129 +76,49 @@ impl JsonDecoder {
         arrow_schema: SchemaRef,
         options: &DecodeOptions,
     ) -> Result<Self, DecodeError> {
-        if options.max_depth > MAX_DEPTH {
-            let reason = format!("{} is more than {MAX_DEPTH}", options.max_depth);
-            return Err(DecodeError::Option { path: "max-depth".to_owned(), reason });
-        }
-        let planner = Planner::new(options, schema)?;
-        planner.check_complete(schema.as_struct(), arrow_schema.fields(), "")?;
-        let (mut fields, mut kafka, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for arrow in arrow_schema.fields() {
-            let field = counterpart(schema.as_struct(), arrow)?;
-            if options.kafka_columns == KafkaColumns::On && is_kafka_column(&field.name) {
-                places.push(Place::Kafka(kafka.len()));
-                kafka.push(KafkaColumn::new(&planner, field, arrow)?);
-            } else {
-                places.push(Place::Message(fields.len()));
-                fields.push(planner.field(field, arrow, "")?);
-            }
-        }
-        let columns = Structs { children: Children::new(fields), validity: Default::default() };
-        Ok(Self { arrow_schema, options: options.clone(), columns, kafka, places, rows: 0 })
-    }
-
-    fn message(&mut self, message: &Message<'_>, unknown_fields: &mut u64) -> Outcome {
-        let Some(payload) = message.payload else {
-            return match self.options.tombstones {
-                Tombstones::Skip => Outcome::Skipped,
-                Tombstones::Reject => reject(&Fault::new(RejectCode::Tombstone, "the message has no value")),
-            };
-        };
-        match self.row(payload, message) {
-            Ok(unknown) => {
-                self.rows += 1;
-                *unknown_fields += unknown;
-                Outcome::Row
-            }
-            Err(fault) => {
-                self.cut_off();
-                reject(&self.weightiest(fault, payload))
-            }
-        }
-    }
-
-    /// Appends a row, or part of one and a fault. Returns the number of unknown fields.
-    fn row(&mut self, payload: &[u8], message: &Message<'_>) -> Parsed<u64> {
-        let text = as_text(payload)?;
-        let mut filler = Filler::new(text, &self.options);
-        if filler.cursor.peek()? != b'{' {
-            return Err(Fault::value(NOT_AN_OBJECT, "object", filler.cursor.next_value()));
-        }
-        filler.object(&mut self.columns.children, self.rows)?;
-        filler.cursor.end()?;
-        for column in &mut self.kafka {
-            column.push(message)?;
-        }
-        Ok(filler.unknown)
-    }
-
-    /// What is malformed counts as that, whatever was found before.
-    fn weightiest(&self, fault: Box<Fault>, payload: &[u8]) -> Box<Fault> {
-        if fault.concerns_syntax() {
-            return fault;
-        }
-        match as_text(payload).and_then(|text| cursor::check(text, self.options.max_depth)) {
-            Err(malformed) => malformed,
-            Ok(()) => fault,
-        }
-    }
-
-    /// Takes all columns back to the last complete row.
-    fn cut_off(&mut self) {
-        self.columns.truncate(self.rows);
-        for column in &mut self.kafka {
-            column.field.column.truncate(self.rows);
-        }
-    }
-
-    fn finish(&mut self) -> Result<RecordBatch, DecodeError> {
-        let rows = std::mem::take(&mut self.rows);
-        let mut arrays = Vec::with_capacity(self.places.len());
-        for (place, field) in self.places.iter().zip(self.arrow_schema.fields()) {
-            let column = match *place {
-                Place::Message(index) => &mut self.columns.children.fields[index].column,
-                Place::Kafka(index) => &mut self.kafka[index].field.column,
-            };
-            let array: ArrayRef = column.finish(field.data_type())?;
-            arrays.push(array);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.arrow_schema), arrays, &options)?)
+        options.check_depth()?;
+        let frame = Frame::new(schema, arrow_schema, options)?;
+        Ok(Self { frame, reader: Reader { options: options.clone() } })
     }
 }
 
 impl Decoder for JsonDecoder {
     fn arrow_schema(&self) -> &SchemaRef {
-        &self.arrow_schema
+        self.frame.arrow_schema()
     }
 
     fn decode(&mut self, messages: &[Message<'_>]) -> Result<Decoded, DecodeError> {
-        let bytes = messages.iter().map(size).sum();
-        if bytes > MAX_BATCH_BYTES {
-            return Err(DecodeError::BatchTooLarge { bytes, limit: MAX_BATCH_BYTES });
-        }
-        let mut unknown_fields = 0;
-        let outcomes = messages.iter().map(|message| self.message(message, &mut unknown_fields)).collect();
-        let finished = self.finish();
-        if finished.is_err() {
-            self.cut_off();
-        }
-        Ok(Decoded { batch: finished?, outcomes, unknown_fields })
+        self.frame.decode(&mut self.reader, messages)
     }
 }
 
-/// An upper bound of what a message adds to any one column.
-fn size(message: &Message<'_>) -> usize {
-    let headers =
-        message.headers.iter().map(|header| header.key.len() + header.value.map_or(0, <[u8]>::len) + 1);
-    message.payload.map_or(0, <[u8]>::len)
-        + message.key.map_or(0, <[u8]>::len)
-        + message.topic.len()
-        + headers.sum::<usize>()
-}
+impl RowReader for Reader {
+    fn read(
+        &mut self,
+        _message: &Message<'_>,
+        payload: Option<&[u8]>,
+        columns: &mut Children,
+        row: usize,
+    ) -> Parsed<u64> {
+        let Some(payload) = payload else {
+            return columns.fill_absent(row).map(|()| 0);
+        };
+        let text = as_text(payload)?;
+        let mut filler = Filler::new(text, &self.options);
+        if filler.cursor.peek()? != b'{' {
+            return Err(Fault::value(NOT_AN_OBJECT, "object", filler.cursor.next_value()));
+        }
+        filler.object(columns, row)?;
+        filler.cursor.end()?;
+        Ok(filler.unknown)
+    }
 
-fn reject(fault: &Fault) -> Outcome {
-    Outcome::Rejected(Box::new(fault.clone().into_reject()))
+    fn weightiest(&self, fault: Box<Fault>, payload: &[u8]) -> Box<Fault> {
+        match as_text(payload).and_then(|text| cursor::check(text, self.options.max_depth)) {
+            Err(malformed) => malformed,
+            Ok(()) => fault,
+        }
+    }
 }
 
 fn as_text(payload: &[u8]) -> Parsed<&str> {

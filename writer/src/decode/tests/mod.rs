@@ -9,6 +9,7 @@ use super::{DecodeOptions, Decoded, Decoder, JsonDecoder, Message, Outcome, Reje
 mod differential;
 mod json_text;
 mod messages;
+mod raw;
 mod reference;
 mod types;
 
