@@ -15,9 +15,12 @@ use super::protocol::{Finished, Landed, Producer, Step};
 use super::request::NewSnapshot;
 use super::summary::Changes;
 use super::written::Written;
-use super::{Flush, FlushOutcome, TableHandle};
+use super::{Claim, Committed, Flush, FlushOutcome, Guarantee, TableHandle};
 use crate::files::NewFile;
-use crate::ledger::{Advance, CommitId, CommitRecord, Cursor, Fenced, TopicPartition, fence, property_name};
+use crate::ledger::{
+    Advance, Claims, CommitId, CommitRecord, Cursor, Fenced, Ledger, TopicPartition, claim_property, fence,
+    property_name, take_letters,
+};
 use crate::manifest::{MergePolicy, MetadataNames, Output, check_spec, schema_of_spec, write_added};
 use crate::protections::{Protection, stands};
 use crate::{Error, ErrorKind, Result};
@@ -33,8 +36,39 @@ impl TableHandle {
     /// Where the caller goes away before this returns, the outcome counts as unknown: nothing is deleted, and a
     /// later call with the same flush finds out.
     pub async fn append(&self, flush: Flush) -> Result<FlushOutcome> {
+        self.append_fenced(flush, Fencing::Starts).await
+    }
+
+    /// [`Self::append`] under claims: overtaken also where a partition of the flush was claimed anew since.
+    pub async fn append_claimed(&self, flush: Flush, claims: Claims) -> Result<FlushOutcome> {
+        self.append_fenced(flush, Fencing::Claimed(claims)).await
+    }
+
+    /// Appends dead letters to the table that holds them. A range says how far the flush looked for them, its rows
+    /// how many it found; they may stand before the cursor. Under exactly once the claims are the fence.
+    pub async fn append_letters(&self, letters: Flush, claims: Claims) -> Result<FlushOutcome> {
+        self.append_fenced(letters, Fencing::Letters(claims)).await
+    }
+
+    /// Claims topic partitions for a process, in an empty append: what others have in flight for them lands before
+    /// it or never. Returns the claims, and the table's head as of then ([`Committed::table`]).
+    pub async fn claim(&self, claim: Claim) -> Result<(Claims, Committed)> {
+        let Claim { commit_id, writer, partitions, source } = claim;
+        let claims = Claims::by(commit_id.snapshot_id(), partitions);
+        let guarantee = Guarantee::ExactlyOnce;
+        let (ranges, files) = (Vec::new(), Vec::new());
+        let flush = Flush { commit_id, writer, ranges, files, source, guarantee };
+        match self.append_fenced(flush, Fencing::Claiming(claims.clone())).await? {
+            FlushOutcome::Committed(committed) => Ok((claims, committed)),
+            FlushOutcome::Overtaken { .. } => {
+                Err(Error::new(ErrorKind::Internal, "a claim was overtaken, though it covers no offset"))
+            }
+        }
+    }
+
+    async fn append_fenced(&self, flush: Flush, fencing: Fencing) -> Result<FlushOutcome> {
         check_flush(&flush)?;
-        let mut append = Append::new(self, flush);
+        let mut append = Append::new(self, flush, fencing);
         let data_files = append.flush.files.iter().map(|file| file.file.file_path().to_owned());
         let written = Written::new(data_files);
         let began = Instant::now();
@@ -85,10 +119,23 @@ fn defect(what: String) -> Error {
     Error::new(ErrorKind::Internal, format!("{what}: the flush is not whole and was not committed"))
 }
 
+/// What must hold in the base beside the ledger's standing.
+enum Fencing {
+    /// Each range starts at its cursor.
+    Starts,
+    /// That, and these claims stand.
+    Claimed(Claims),
+    /// Nothing: these claims are made.
+    Claiming(Claims),
+    /// These claims stand (exactly once); cursors are moved as those of dead letters.
+    Letters(Claims),
+}
+
 /// One flush on its way into the table.
 struct Append<'a> {
     handle: &'a TableHandle,
     flush: Flush,
+    fencing: Fencing,
     names: MetadataNames,
     /// The manifests of the flush's files: written once, good for every attempt.
     added: Vec<ManifestFile>,
@@ -98,10 +145,11 @@ struct Append<'a> {
 }
 
 impl<'a> Append<'a> {
-    fn new(handle: &'a TableHandle, flush: Flush) -> Self {
+    fn new(handle: &'a TableHandle, flush: Flush, fencing: Fencing) -> Self {
         Self {
             handle,
             flush,
+            fencing,
             names: handle.names(),
             added: Vec::new(),
             merges: Merges::default(),
@@ -168,11 +216,46 @@ impl<'a> Append<'a> {
         }
     }
 
+    /// The ledger after the flush, or that it was overtaken.
+    fn fenced(&self, base: &Table, current: Option<&Ledger>) -> Result<Fenced> {
+        let advance = self.advance(base.metadata().next_sequence_number());
+        if let Fencing::Claimed(held) | Fencing::Letters(held) = &self.fencing
+            && self.flush.guarantee == Guarantee::ExactlyOnce
+            && !self.claims(base)?.allow(held, &self.flush.ranges)
+        {
+            let known = |at: &TopicPartition| Some((at.clone(), current?.cursors.get(at)?.clone()));
+            let cursors = self.flush.ranges.iter().filter_map(|range| known(&range.partition)).collect();
+            return Ok(Fenced::Overtaken { cursors, by: current.map(|ledger| ledger.commit_id) });
+        }
+        match self.fencing {
+            Fencing::Letters(_) => Ok(Fenced::Pass(take_letters(current, &advance))),
+            _ => fence(current, &advance),
+        }
+    }
+
+    fn claims(&self, base: &Table) -> Result<Claims> {
+        Claims::read(base.metadata().properties(), self.handle.branch(), &self.flush.writer)
+    }
+
+    /// The properties that are set with the snapshot.
+    fn properties(&self, base: &Table, ledger: &Ledger) -> Result<HashMap<String, String>> {
+        let (branch, writer) = (self.handle.branch(), &self.flush.writer);
+        let mut properties = HashMap::from([(property_name(branch, writer), ledger.to_text())]);
+        if let Fencing::Claiming(newer) = &self.fencing {
+            let mut claims = self.claims(base)?;
+            claims.extend(newer.clone());
+            properties.insert(claim_property(branch, writer), claims.to_text());
+        }
+        Ok(properties)
+    }
+
     fn record(&self) -> CommitRecord {
+        // Dead letters may stand before the cursor: their ranges do not follow each other.
+        let follow = !matches!(self.fencing, Fencing::Letters(_));
         CommitRecord {
             writer: self.flush.writer.clone(),
             commit_id: self.flush.commit_id,
-            ranges: Some(self.flush.ranges.clone()),
+            ranges: follow.then(|| self.flush.ranges.clone()),
             sets_cursors: false,
         }
     }
@@ -217,7 +300,7 @@ impl Producer for Append<'_> {
         check_table(metadata)?;
         check_specs(base, &self.flush.files)?;
         let current = ledger_of(base, self.handle.branch(), &self.flush.writer)?;
-        let ledger = match fence(current.as_ref(), &self.advance(metadata.next_sequence_number()))? {
+        let ledger = match self.fenced(base, current.as_ref())? {
             Fenced::Pass(ledger) => ledger,
             Fenced::Overtaken { cursors, by } => return Ok(Step::Stop((cursors, by))),
         };
@@ -225,13 +308,12 @@ impl Producer for Append<'_> {
         let mut changes = Changes::default();
         self.flush.files.iter().for_each(|file| changes.add(&file.file, file.spec_id));
         let manifests = self.manifests(turn, base, &mut changes).await?;
-        let name = property_name(self.handle.branch(), &self.flush.writer);
         let new = NewSnapshot {
             snapshot_id: self.snapshot_id(),
             operation: Operation::Append,
             changes,
             summary: self.record().entries(),
-            properties: HashMap::from([(name, ledger.to_text())]),
+            properties: self.properties(base, &ledger)?,
             manifests,
             names: &self.names,
         };

@@ -99,6 +99,19 @@ pub enum FlushOutcome {
     },
 }
 
+/// Topic partitions that a process claims (see [`Claims`](crate::ledger::Claims)).
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The commit's identity: its snapshot id is the claim.
+    pub commit_id: CommitId,
+    /// Under whose name.
+    pub writer: WriterName,
+    /// The topic partitions.
+    pub partitions: Vec<TopicPartition>,
+    /// Where the messages come from.
+    pub source: SourceIdentity,
+}
+
 /// A commit that landed.
 #[derive(Debug, Clone)]
 pub struct Committed {

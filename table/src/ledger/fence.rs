@@ -49,6 +49,39 @@ pub(crate) fn fence(base: Option<&Ledger>, advance: &Advance<'_>) -> Result<Fenc
     {
         return Ok(overtaken);
     }
+    let mut ledger = after(base, advance);
+    for range in advance.ranges {
+        let start = Cursor::starting_at(range.start);
+        ledger.cursors.entry(range.partition.clone()).or_insert(start).take(range);
+    }
+    Ok(Fenced::Pass(ledger))
+}
+
+/// The ledger of a table of dead letters after more of them. A range says how far they were looked for and how many
+/// were found; they may stand before the cursor, where a later decoding judged otherwise than an earlier one. The
+/// claim is the fence. A topic that was created again begins anew.
+pub(crate) fn take_letters(base: Option<&Ledger>, advance: &Advance<'_>) -> Ledger {
+    let mut ledger = after(base, advance);
+    for range in advance.ranges {
+        let topic = &range.partition.topic;
+        let known = base.and_then(|ledger| ledger.topic_ids.get(topic));
+        if known.is_some() && ledger.topic_ids.get(topic) != known {
+            ledger.cursors.retain(|at, _| at.topic != *topic);
+        }
+    }
+    for range in advance.ranges {
+        let start = Cursor::starting_at(range.start);
+        let cursor = ledger.cursors.entry(range.partition.clone()).or_insert(start);
+        cursor.start = cursor.start.min(range.start);
+        cursor.next = cursor.next.max(range.next);
+        cursor.rows += range.rows;
+        cursor.holes = cursor.covered().saturating_sub(cursor.rows);
+    }
+    ledger
+}
+
+/// The ledger that this commit signs, with the cursors that it had before.
+fn after(base: Option<&Ledger>, advance: &Advance<'_>) -> Ledger {
     let mut ledger = base.cloned().unwrap_or_else(|| Ledger {
         commit_id: advance.commit_id,
         snapshot_id: advance.snapshot_id,
@@ -65,11 +98,7 @@ pub(crate) fn fence(base: Option<&Ledger>, advance: &Advance<'_>) -> Result<Fenc
         ledger.guarantee = Guarantee::AtLeastOnce;
     }
     ledger.set_source(advance.source);
-    for range in advance.ranges {
-        let start = Cursor::starting_at(range.start);
-        ledger.cursors.entry(range.partition.clone()).or_insert(start).take(range);
-    }
-    Ok(Fenced::Pass(ledger))
+    ledger
 }
 
 fn check_start(base: Option<&Ledger>, advance: &Advance<'_>) -> Result<Option<Fenced>> {

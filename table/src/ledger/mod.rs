@@ -9,11 +9,13 @@
 //! | `property` | how a [`Ledger`] is written into the property, and read back |
 //! | `record` | how a commit describes itself in its snapshot's summary: [`CommitRecord`] |
 //! | `standing` | whether the ledger is that of the head's ancestry: [`standing`] |
+//! | `claims` | which process may go on from a cursor, where dead letters are written beside the rows: [`Claims`] |
 //! | `fence` | whether a flush may be committed on a base, and the ledger after it |
 //! | `verify` | whether offsets are contiguous, from the table alone: [`verify`] |
 //!
 //! Everything here is pure: no I/O, no clock.
 
+mod claims;
 mod fence;
 mod property;
 mod record;
@@ -31,7 +33,9 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind, Result};
 
-pub(crate) use fence::{Advance, Fenced, fence};
+pub use claims::Claims;
+pub(crate) use claims::claim_property;
+pub(crate) use fence::{Advance, Fenced, fence, take_letters};
 pub(crate) use property::PREFIX;
 pub use property::property_name;
 pub use record::CommitRecord;

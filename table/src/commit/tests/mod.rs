@@ -3,6 +3,7 @@
 
 mod append;
 mod catalog;
+mod claims;
 mod cost;
 mod deletes;
 mod model;
