@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::Utc;
+use firn_table::catalog::parse_table_ident;
 use firn_table::commit::{ExpireOptions, Guarantee};
 use firn_table::ledger::WriterName;
 use firn_writer::WriterConfig;
 use firn_writer::config::{
-    AfterRollback, End, ExpirySchedule, FlushLimits, Mode, OnBadMessage, OnGap, OnNewSource, Start,
+    AfterRollback, DeadLetters, End, ExpirySchedule, FlushLimits, Mode, OnBadMessage, OnGap, OnNewSource,
+    Start,
 };
 use firn_writer::decode::{ColumnOptions, DecodeOptions};
 use serde_json::{Map, Value, json};
@@ -53,8 +55,10 @@ pub(crate) fn writer_config(settings: &Settings) -> anyhow::Result<WriterConfig>
     config.flush = flush(settings, config.flush);
     config.on_bad_message = match settings.text("write.on-bad-message") {
         Some("skip") => OnBadMessage::Skip,
+        Some("dead-letter") => OnBadMessage::DeadLetter,
         _ => OnBadMessage::Stop,
     };
+    config.dead_letters = dead_letters(settings)?;
     config.on_gap = match settings.text("write.on-gap") {
         Some("record") => OnGap::Record,
         _ => OnGap::Stop,
@@ -73,6 +77,16 @@ pub(crate) fn writer_config(settings: &Settings) -> anyhow::Result<WriterConfig>
     config.end = if settings.flag("write.until-end") { End::AtEndsOfStart } else { End::Never };
     limits(settings, &mut config);
     Ok(config)
+}
+
+fn dead_letters(settings: &Settings) -> anyhow::Result<DeadLetters> {
+    let table = settings.text("dead-letters.table").map(parse_table_ident).transpose()?;
+    let max_share = settings.required("dead-letters.max-share")?.parse().map_err(|_| {
+        let what = "it is not a number from 0 to 1".to_owned();
+        Problems(vec![settings.problem("dead-letters.max-share", what)])
+    })?;
+    let window = settings.number("dead-letters.window").unwrap_or(DeadLetters::default().window);
+    Ok(DeadLetters { table, create: settings.flag("dead-letters.create"), max_share, window })
 }
 
 fn limits(settings: &Settings, config: &mut WriterConfig) {

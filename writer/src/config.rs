@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use firn_table::commit::{ExpireOptions, Guarantee};
 use firn_table::ledger::WriterName;
+use iceberg::TableIdent;
 
 use crate::decode::DecodeOptions;
 use crate::{Error, ErrorKind, Result};
@@ -29,6 +30,8 @@ pub struct WriterConfig {
     pub flush: FlushLimits,
     /// What follows from a message that cannot be decoded.
     pub on_bad_message: OnBadMessage,
+    /// Where dead letters go; used with [`OnBadMessage::DeadLetter`].
+    pub dead_letters: DeadLetters,
     /// What follows when the topic no longer holds the offsets at the cursor.
     pub on_gap: OnGap,
     /// What follows when the table was rolled back or replaced behind the writer.
@@ -115,6 +118,27 @@ pub enum OnBadMessage {
     Stop,
     /// It is counted as rejected in the ledger.
     Skip,
+    /// It is kept whole, with the reason, as [`WriterConfig::dead_letters`] says, and counted as rejected.
+    DeadLetter,
+}
+
+/// Where dead letters are kept, and how many there may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeadLetters {
+    /// The Iceberg table; `None` is `<table>_dlq` beside the table of rows.
+    pub table: Option<TableIdent>,
+    /// Whether that table is made where it is not there.
+    pub create: bool,
+    /// The share of bad messages in a window beyond which the writer stops; 1 is never.
+    pub max_share: f64,
+    /// The window, in messages.
+    pub window: u64,
+}
+
+impl Default for DeadLetters {
+    fn default() -> Self {
+        Self { table: None, create: true, max_share: 0.01, window: 100_000 }
+    }
 }
 
 /// What follows when the topic no longer holds the offsets at the cursor.
@@ -188,6 +212,7 @@ impl WriterConfig {
             mode: Mode::Fixed { shards: 1 },
             flush: FlushLimits::default(),
             on_bad_message: OnBadMessage::default(),
+            dead_letters: DeadLetters::default(),
             on_gap: OnGap::default(),
             after_rollback: AfterRollback::default(),
             on_new_source: OnNewSource::default(),
@@ -224,6 +249,11 @@ impl WriterConfig {
                 "memory of {} bytes is too small: at least {MIN_MEMORY_BYTES} are needed",
                 self.memory_bytes
             ));
+        }
+        if !(0.0..=1.0).contains(&self.dead_letters.max_share) || self.dead_letters.window == 0 {
+            problems.push(
+                "the share of dead letters is from 0 to 1, of a window of at least one message".to_owned(),
+            );
         }
         if self.upload_concurrency == 0 {
             problems.push("upload concurrency is 0: no file could be written".to_owned());

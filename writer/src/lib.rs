@@ -9,6 +9,7 @@
 //! | [`run()`] | the writer as one call |
 //! | [`config`] | what a writer is told to do |
 //! | [`observe`] | what a running writer tells |
+//! | [`dead_letters`] | messages that cannot become rows |
 //! | [`decode`] | messages → record batches, with an outcome for each message |
 //! | [`schema`] | schemas given, converted or inferred; partition expressions |
 //! | [`generate`] | messages from a template and a seed |
@@ -25,6 +26,7 @@ pub mod batch;
 pub mod budget;
 pub mod config;
 pub mod create;
+pub mod dead_letters;
 pub mod decode;
 pub mod generate;
 pub mod kafka;

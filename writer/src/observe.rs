@@ -215,6 +215,8 @@ pub struct WriterReport {
     pub rows: u64,
     /// Messages rejected and skipped.
     pub rejected: u64,
+    /// Those among them that were kept as dead letters.
+    pub dead_letters: u64,
     /// Offsets that Kafka does not deliver.
     pub holes: u64,
     /// Files added.

@@ -35,7 +35,7 @@ pub(crate) struct WriteArgs {
 pub(crate) struct WriteSections;
 
 impl Sections for WriteSections {
-    const NAMES: &'static [&'static str] = &["kafka", "write", "create", "decode"];
+    const NAMES: &'static [&'static str] = &["kafka", "write", "dead-letters", "create", "decode"];
 }
 
 impl WriteArgs {
@@ -64,6 +64,7 @@ pub(crate) async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         "event": "finished",
         "rows": report.rows,
         "rejected": report.rejected,
+        "dead_letters": report.dead_letters,
         "holes": report.holes,
         "files": report.files,
         "bytes": report.bytes,

@@ -16,7 +16,7 @@ use super::context::Context;
 use super::{client_config, kafka_error};
 use crate::batch::Headers;
 use crate::budget::Budget;
-use crate::config::WriterConfig;
+use crate::config::{OnBadMessage, WriterConfig};
 use crate::decode::KafkaColumns;
 use crate::source::{Bounds, BoundsRequest, Position, Source, SourceEvent};
 use crate::{Error, ErrorKind, Result};
@@ -98,9 +98,9 @@ impl KafkaSource {
         let consumer = client_config(DEFAULTS, &properties)
             .create_with_context(Context::default())
             .map_err(|e| kafka_error("the consumer cannot be made", e))?;
-        let headers = match config.decode.kafka_columns {
-            KafkaColumns::On => Headers::Keep,
-            KafkaColumns::Off => Headers::Drop,
+        let headers = match (config.decode.kafka_columns, config.on_bad_message) {
+            (KafkaColumns::On, _) | (_, OnBadMessage::DeadLetter) => Headers::Keep,
+            (KafkaColumns::Off, _) => Headers::Drop,
         };
         let (commands, received) = blocking::channel();
         // Unbounded on purpose: messages are bounded by the budget, and the thread must never block on the pipeline,

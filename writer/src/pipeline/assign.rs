@@ -69,7 +69,10 @@ impl Pipeline {
         // meanwhile, and its cursors must not be held against an end of the topic from before.
         let ledger = match self.config.guarantee {
             Guarantee::AtLeastOnce => None,
-            Guarantee::ExactlyOnce => self.ledger().await?,
+            Guarantee::ExactlyOnce => {
+                let ledger = self.ledger().await?;
+                self.claim_rows(&request.partitions, ledger).await?
+            }
         };
         let bounds = self.bounds(request).await?;
         let cursors = match ledger {
@@ -94,6 +97,7 @@ impl Pipeline {
         if !gaps.is_empty() {
             self.set_cursors(gaps, Others::Keep).await?;
         }
+        self.claim_letters(&positions).await?;
         Ok(positions)
     }
 

@@ -1,6 +1,7 @@
 //! One fetch of one topic partition, decoded and routed: the value in which rows and the offsets they came from travel
 //! together. There is no way to take the rows out without the range.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::produced::Produced;
 use super::shape::TableShape;
 use crate::budget::Charge;
 use crate::config::OnBadMessage;
+use crate::dead_letters::DeadLetter;
 use crate::decode::{DecodeError, Decoded, Decoder, Message, Outcome, Reject};
 use crate::observe::Rejection;
 use crate::ranges::{Counts, counted};
@@ -28,6 +30,8 @@ pub(crate) struct Chunk {
     pub epoch: u64,
     /// Messages that were rejected and are counted in the range.
     pub rejections: Vec<Rejection>,
+    /// Those among them that are to be kept.
+    pub letters: Vec<DeadLetter>,
     /// The message at which the writer has to stop: the first one after the range.
     pub stop: Option<Rejection>,
     pub shape: Arc<TableShape>,
@@ -57,18 +61,21 @@ pub(crate) struct DecodeRules {
 /// Rejections of one chunk that are reported one by one; the others are only counted.
 const MAX_REPORTED: usize = 10;
 
-/// Decodes and routes. CPU work: run it on a worker thread.
+/// Decodes and routes. Messages at offsets that are known to be dead are not looked at. CPU work: run it on a worker
+/// thread.
 pub(crate) fn decode(
     rules: DecodeRules,
     shape: &Arc<TableShape>,
     decoder: &mut dyn Decoder,
-    fetched: Fetched,
+    (fetched, dead): (Fetched, Option<&BTreeSet<i64>>),
 ) -> Result<Chunk> {
     let began = std::time::Instant::now();
     let Fetched { messages: batch, start, next, epoch, fetched_at, mut charge } = fetched;
-    let messages: Vec<Message<'_>> = batch.messages().collect();
+    let is_dead = |message: &Message<'_>| dead.is_some_and(|dead| dead.contains(&message.offset));
+    let messages: Vec<Message<'_>> = batch.messages().filter(|m| !is_dead(m)).collect();
     let (mut counts, mut produced, mut end) = (Counts::default(), Produced::default(), next);
-    let (mut rejections, mut stop, mut rows) = (Vec::new(), None, Vec::new());
+    counts.rejected = (batch.len() - messages.len()) as u64;
+    let (mut rejections, mut letters, mut stop, mut rows) = (Vec::new(), Vec::new(), None, Vec::new());
     for (messages, decoded) in decode_all(decoder, &messages)? {
         let before = counts.rows;
         let mut kept = Vec::with_capacity(messages.len());
@@ -83,6 +90,9 @@ pub(crate) fn decode(
                 }
                 Outcome::Rejected(reject) => {
                     counts.rejected += 1;
+                    if rules.on_bad == OnBadMessage::DeadLetter {
+                        letters.push(DeadLetter::new(message, reject));
+                    }
                     if rejections.len() < MAX_REPORTED {
                         rejections.push(rejection(&batch, message.offset, reject));
                     }
@@ -98,9 +108,22 @@ pub(crate) fn decode(
         }
     }
     let range = counted(batch.partition().clone(), start, end, counts)?;
-    charge.set(rows.iter().map(|r| r.bytes).sum());
+    let kept: usize = letters.iter().map(DeadLetter::memory_bytes).sum();
+    charge.set(rows.iter().map(|r| r.bytes).sum::<usize>() + kept);
     let (shape, decode_time) = (Arc::clone(shape), began.elapsed());
-    Ok(Chunk { range, rows, epoch, rejections, stop, shape, produced, charge, fetched_at, decode_time })
+    Ok(Chunk {
+        range,
+        rows,
+        epoch,
+        rejections,
+        letters,
+        stop,
+        shape,
+        produced,
+        charge,
+        fetched_at,
+        decode_time,
+    })
 }
 
 /// Decodes all messages, in as many batches as the decoder's limit needs.

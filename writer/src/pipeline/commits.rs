@@ -16,6 +16,7 @@ use super::assign::{FIRST_WAIT, passes};
 use super::engine::{NO_EPOCH, Phase, Pipeline, average};
 use super::files::FileWork;
 use super::flush::{Buffer, Flush};
+use super::letters::commit;
 use super::policy::{Decision, Memory, Situation, Urgency, decide};
 use super::shape::TableShape;
 use crate::config::ExpirySchedule;
@@ -156,9 +157,10 @@ impl Pipeline {
             source: self.identity.clone(),
             guarantee: self.config.guarantee,
         };
-        let handle = self.handle.clone();
+        flush.dead_letters = flush.letters.len() as u64;
+        let (letters, claims) = (self.letters_of(&mut flush), self.row_claims());
         let mut task = JoinSet::new();
-        task.spawn(async move { handle.append(sealed).await });
+        task.spawn(commit(self.handle.clone(), letters, sealed, claims));
         flush.phases.queue = flush.ready_at.map_or(Duration::ZERO, |at| since.saturating_duration_since(at));
         self.committing = Some(Committing { flush, commit_id, since, task });
         Ok(())
@@ -168,7 +170,9 @@ impl Pipeline {
         let Some(Committing { flush, commit_id, since, .. }) = self.committing.take() else { return Ok(()) };
         match outcome {
             Ok(FlushOutcome::Committed(committed)) => self.landed(flush, commit_id, since, *committed),
-            Ok(FlushOutcome::Overtaken { cursors, by }) => self.overtaken(flush, commit_id, cursors, by),
+            Ok(FlushOutcome::Overtaken { cursors, by }) => {
+                self.overtaken(flush, commit_id, cursors, by).await
+            }
             Err(e) if passes(e.kind()) || e.kind() == ErrorKind::Ledger => {
                 self.failed_commits += 1;
                 if self.failed_commits > MAX_FAILED_COMMITS {
@@ -194,6 +198,7 @@ impl Pipeline {
         if std::mem::take(&mut self.unhealthy) {
             self.tell(Event::Healthy);
         }
+        let dead_letters = flush.dead_letters;
         let offsets = flush.ranges.iter().map(|r| (r.partition.clone(), r.next)).collect();
         self.source.record(offsets);
         let event = self.commit_event(flush, commit_id, since, &committed);
@@ -203,6 +208,7 @@ impl Pipeline {
         self.report.files += event.files as u64;
         self.report.bytes += event.bytes;
         self.report.commits += 1;
+        self.report.dead_letters += dead_letters;
         self.tell(Event::Committed(Box::new(event)));
         self.adopt(committed)
     }
@@ -252,7 +258,7 @@ impl Pipeline {
     }
 
     /// The flush is not in the table, or its place was taken: read on from the table's cursors.
-    fn overtaken(
+    async fn overtaken(
         &mut self,
         flush: Flush,
         commit_id: CommitId,
@@ -262,6 +268,9 @@ impl Pipeline {
         self.report.overtaken += 1;
         self.tell(Event::Overtaken { ranges: flush.ranges.iter().cloned().collect(), by });
         self.rivalry.overtaken(self.config.max_overtaken, commit_id, by)?;
+        if self.holds_claims() {
+            return self.read_again(flush).await;
+        }
         let starts = self.discard_after(flush);
         let at = |(p, start): (TopicPartition, i64)| {
             let next = cursors.get(&p).map_or(start, |c| c.next);

@@ -12,6 +12,7 @@ use super::chunk::{Chunk, DecodeRules, decode};
 use super::shape::TableShape;
 use super::{Cpu, on_cpu};
 use crate::Result;
+use crate::dead_letters::DeadOffsets;
 use crate::decode::{DecodeOptions, Decoder};
 use crate::source::Fetched;
 
@@ -24,6 +25,7 @@ pub(crate) struct Decoding {
     rules: DecodeRules,
     options: DecodeOptions,
     shape: Arc<TableShape>,
+    dead: Arc<DeadOffsets>,
     idle: Vec<Box<dyn Decoder>>,
     pending: VecDeque<Fetched>,
     running: FuturesOrdered<BoxFuture<'static, Result<Done>>>,
@@ -50,7 +52,8 @@ impl Decoding {
         let idle = vec![shape.decoder(&options)?];
         let slots = cpu.parallelism();
         let (pending, running) = (VecDeque::new(), FuturesOrdered::new());
-        Ok(Self { cpu, slots, rules, options, shape, idle, pending, running })
+        let dead = Arc::default();
+        Ok(Self { cpu, slots, rules, options, shape, dead, idle, pending, running })
     }
 
     pub(crate) fn shape(&self) -> &Arc<TableShape> {
@@ -62,6 +65,11 @@ impl Decoding {
         self.idle = vec![shape.decoder(&self.options)?];
         self.shape = shape;
         Ok(())
+    }
+
+    /// Messages at these offsets are rejected already, whatever decoding them would say.
+    pub(crate) fn set_dead(&mut self, dead: DeadOffsets) {
+        self.dead = Arc::new(dead);
     }
 
     pub(crate) fn push(&mut self, fetched: Fetched) {
@@ -86,9 +94,10 @@ impl Decoding {
                 Some(decoder) => decoder,
                 None => self.shape.decoder(&self.options)?,
             };
-            let (rules, shape) = (self.rules, Arc::clone(&self.shape));
+            let (rules, shape, dead) = (self.rules, Arc::clone(&self.shape), Arc::clone(&self.dead));
             self.running.push_back(on_cpu(self.cpu, move || {
-                let chunk = decode(rules, &shape, decoder.as_mut(), fetched);
+                let known = dead.of(fetched.messages.partition());
+                let chunk = decode(rules, &shape, decoder.as_mut(), (fetched, known));
                 (chunk, shape.generation, decoder)
             }));
         }

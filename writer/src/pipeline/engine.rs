@@ -16,9 +16,11 @@ use super::decoding::Decoding;
 use super::fence::Rivalry;
 use super::files::{FileDone, FileWrites};
 use super::flush::Flush;
+use super::letters::DeadLetterState;
 use super::shape::TableShape;
 use crate::budget::Budget;
 use crate::config::{End, Mode, WriterConfig};
+use crate::dead_letters::Share;
 use crate::observe::{Event, Observer, Status, WriterReport};
 use crate::ranges::place;
 use crate::source::{Fetched, Source, SourceEvent};
@@ -48,7 +50,15 @@ pub async fn run_pipeline(
 ) -> Result<WriterReport> {
     let mut pipeline = Pipeline::new(parts, observer)?;
     pipeline.tell(Event::Started { instance: pipeline.environment.instance });
-    let result = pipeline.run(&stop).await;
+    let opened = tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(()),
+        opened = pipeline.open_letters() => opened,
+    };
+    let result = match opened {
+        Ok(()) => pipeline.run(&stop).await,
+        Err(e) => Err(e),
+    };
     if result.is_err() {
         pipeline.abandon().await;
     }
@@ -82,6 +92,7 @@ pub(super) struct Pipeline {
     pub(super) next_commit: u64,
     pub(super) expiry: Expiry,
     pub(super) rivalry: Rivalry,
+    pub(super) letters: DeadLetterState,
     /// Commits in a row that failed without being overtaken.
     pub(super) failed_commits: u32,
 
@@ -137,6 +148,7 @@ impl Pipeline {
         let decoding = Decoding::new(environment.cpu, rules, config.decode.clone(), shape)?;
         let writes = FileWrites::new(handle.stores().clone(), environment.cpu, config.upload_concurrency);
         let expiry = Expiry::new(config.expiry.clone());
+        let letters = DeadLetterState::new(Share::new(&config.dead_letters));
         Ok(Self {
             config,
             handle,
@@ -158,6 +170,7 @@ impl Pipeline {
             next_commit: 1,
             expiry,
             rivalry: Rivalry::default(),
+            letters,
             failed_commits: 0,
             usual_commit: Duration::from_millis(20),
             usual_write: Duration::from_millis(10),
@@ -318,11 +331,15 @@ impl Pipeline {
             self.tell(Event::Rejected(rejection));
         }
         let stop = chunk.stop.take();
+        let (messages, letters) = (chunk.range.rows + chunk.range.rejected, chunk.letters.len() as u64);
         if chunk.range.next > chunk.range.start {
             self.open().add(chunk, Instant::now())?;
         }
         if let Some(rejection) = stop {
             self.begin_stop(Some(rejection.into_error()));
+        }
+        if let Err(too_many) = self.letters.share.add(messages, letters) {
+            self.begin_stop(Some(too_many));
         }
         Ok(())
     }

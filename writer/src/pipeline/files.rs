@@ -167,7 +167,8 @@ impl Lanes {
     }
 }
 
-async fn delete(stores: &Stores, files: &[NewFile]) {
+/// Deletes files that no commit was asked to hold.
+pub(super) async fn delete(stores: &Stores, files: &[NewFile]) {
     for file in files {
         let location = file.file.file_path();
         let deleted = match stores.resolve(location) {

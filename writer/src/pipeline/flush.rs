@@ -15,6 +15,7 @@ use super::policy::{Covers, OpenStats};
 use super::produced::Produced;
 use super::shape::TableShape;
 use crate::budget::Charge;
+use crate::dead_letters::DeadLetter;
 use crate::observe::Phases;
 use crate::ranges::Ranges;
 use crate::{Error, ErrorKind, Result};
@@ -39,6 +40,9 @@ pub(crate) struct Flush {
     pub oldest: Option<Instant>,
     rows: u64,
     rejected: u64,
+    pub letters: KeptLetters,
+    /// Letters that are kept with its commit.
+    pub dead_letters: u64,
     pub produced: Produced,
     pub phases: Phases,
     /// Cancelled when the flush is discarded: files that are not stored yet need not be.
@@ -79,6 +83,30 @@ impl Buffer {
     }
 }
 
+/// Dead letters, with the memory that they are charged.
+#[derive(Debug, Default)]
+pub(crate) struct KeptLetters {
+    letters: Vec<DeadLetter>,
+    charges: Vec<Charge>,
+}
+
+impl KeptLetters {
+    fn append(&mut self, mut later: Self) {
+        self.letters.append(&mut later.letters);
+        self.charges.append(&mut later.charges);
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.letters.len()
+    }
+
+    /// The letters. Their memory is given back with the flush.
+    pub(crate) fn take(&mut self) -> Vec<DeadLetter> {
+        std::mem::take(&mut self.letters)
+    }
+}
+
 impl Flush {
     pub(crate) fn new(number: u64) -> Self {
         Self {
@@ -94,6 +122,8 @@ impl Flush {
             oldest: None,
             rows: 0,
             rejected: 0,
+            letters: KeptLetters::default(),
+            dead_letters: 0,
             produced: Produced::default(),
             phases: Phases::default(),
             discarded: CancellationToken::new(),
@@ -102,7 +132,7 @@ impl Flush {
 
     /// Adds rows and their range.
     pub(crate) fn add(&mut self, chunk: Chunk, now: Instant) -> Result<()> {
-        let Chunk { range, rows, shape, produced, mut charge, fetched_at, decode_time, .. } = chunk;
+        let Chunk { range, rows, letters, shape, produced, mut charge, fetched_at, decode_time, .. } = chunk;
         self.rows += range.rows;
         self.rejected += range.rejected;
         if range.rows + range.rejected > 0 && self.oldest.is_none() {
@@ -124,6 +154,9 @@ impl Flush {
                 let (shape, batches) = (Arc::clone(&shape), vec![batch]);
                 self.buffers.push(Buffer { shape, partition, shard, batches, charge: part });
             }
+        }
+        if !letters.is_empty() {
+            self.letters.append(KeptLetters { letters, charges: vec![charge] });
         }
         Ok(())
     }
@@ -184,6 +217,7 @@ impl Flush {
         self.files.extend(later.files);
         self.rows += later.rows;
         self.rejected += later.rejected;
+        self.letters.append(later.letters);
         self.produced.absorb(later.produced);
         self.phases.decode += later.phases.decode;
         self.phases.encode += later.phases.encode;

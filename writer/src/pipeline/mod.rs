@@ -10,6 +10,7 @@
 //! | `assign` | partitions handed over: where to begin |
 //! | `revoke` | partitions taken back, flushes discarded, positions sought |
 //! | `commits` | sealing, merging, committing, and what follows from each outcome |
+//! | `letters` | dead letters: claims on assignment, letters before rows |
 //! | `policy`, `start`, `fence` | the decisions, pure |
 //! | `decoding`, `chunk`, `flush`, `files` | the stages and the values that pass through them |
 //! | `shape`, `produced` | a table's schema and spec at one time; timestamps of messages |
@@ -25,6 +26,7 @@ mod engine;
 mod fence;
 mod files;
 mod flush;
+mod letters;
 mod policy;
 mod produced;
 mod revoke;
@@ -95,7 +97,7 @@ impl Cpu {
 }
 
 /// Runs CPU work.
-fn on_cpu<T: Send + 'static>(
+pub(crate) fn on_cpu<T: Send + 'static>(
     cpu: Cpu,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> BoxFuture<'static, Result<T>> {

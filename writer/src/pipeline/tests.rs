@@ -1,5 +1,7 @@
 //! Scenarios of one pipeline or several, with a log in memory and a SQLite catalog in a scratch folder.
 
+mod dead_letters;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

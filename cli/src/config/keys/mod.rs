@@ -13,6 +13,7 @@ pub(crate) const SECTIONS: &[(&str, &str, &[Key])] = &[
     ("catalogs.*", "A named catalog: `--catalog NAME` and `table.catalog` refer to it.", table::CATALOG),
     ("kafka", "Where messages come from, or go to with `firn generate`.", write::KAFKA),
     ("write", "How `firn write` works.", write::WRITE),
+    ("dead-letters", "Messages that cannot become rows.", write::DEAD_LETTERS),
     ("create", "How `firn write --create` makes a table that does not exist.", write::CREATE),
     ("decode", "How messages become rows.", write::DECODE),
     ("decode.defaults", "What is declared about the values of all columns.", write::DECODE_DEFAULTS),

@@ -79,8 +79,8 @@ pub(super) const WRITE: &[Key] = &[
         .flag("flush-rows"),
     Key::new(
         "write.on-bad-message",
-        Kind::Choice(&["stop", "skip"]),
-        "What follows from a message that cannot be decoded: `skip` counts it in the ledger.",
+        Kind::Choice(&["stop", "skip", "dead-letter"]),
+        "What follows from a message that cannot be decoded: `skip` counts it in the ledger, `dead-letter` keeps it.",
     )
     .or("stop")
     .flag("on-bad-message"),
@@ -143,6 +143,26 @@ pub(super) const WRITE: &[Key] = &[
         "Overtaken flushes in a row after which the writer stops: two deployments share its name.",
     )
     .or("20"),
+];
+
+/// Section `[dead-letters]`.
+pub(super) const DEAD_LETTERS: &[Key] = &[
+    Key::new(
+        "dead-letters.table",
+        Kind::Text,
+        "The table that keeps them, as namespace.name; without it, `<table>_dlq` beside the table.",
+    )
+    .flag("dead-letters-table"),
+    Key::new("dead-letters.create", Kind::Bool, "Whether that table is created where it does not exist.")
+        .or("true"),
+    Key::new(
+        "dead-letters.max-share",
+        Kind::Text,
+        "The share of bad messages in a window beyond which the writer stops, from \"0\" to \"1\", which is never.",
+    )
+    .or("0.01")
+    .so("a producer that sends nothing but bad messages would not be noticed"),
+    Key::new("dead-letters.window", Kind::Count(1, 1_000_000_000), "The window, in messages.").or("100_000"),
 ];
 
 /// Section `[create]`.
