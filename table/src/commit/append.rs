@@ -59,7 +59,7 @@ impl TableHandle {
         let (ranges, files) = (Vec::new(), Vec::new());
         let flush = Flush { commit_id, writer, ranges, files, source, guarantee };
         match self.append_fenced(flush, Fencing::Claiming(claims.clone())).await? {
-            FlushOutcome::Committed(committed) => Ok((claims, committed)),
+            FlushOutcome::Committed(committed) => Ok((claims, *committed)),
             FlushOutcome::Overtaken { .. } => {
                 Err(Error::new(ErrorKind::Internal, "a claim was overtaken, though it covers no offset"))
             }
