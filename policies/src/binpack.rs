@@ -96,6 +96,15 @@ pub enum SkipReason {
     },
     /// It was not selected (a filter of the caller).
     NotSelected,
+    /// Its group is worth a rewrite, but not in this run.
+    OverBudget {
+        /// Files of the group.
+        group_files: u64,
+        /// Their bytes.
+        group_bytes: u64,
+    },
+    /// Its partition is still being written to (a check of the caller).
+    Busy,
     /// It cannot be rewritten (a check of the caller).
     Unsupported {
         /// Why.
@@ -121,6 +130,13 @@ impl fmt::Display for SkipReason {
             ),
             Self::HasDeletes { delete_files } => {
                 write!(f, "it has deletes that a rewrite cannot apply: {delete_files} delete files")
+            }
+            Self::OverBudget { group_files, group_bytes } => write!(
+                f,
+                "left for another run: its group of {group_files} files with {group_bytes} bytes is over the budget"
+            ),
+            Self::Busy => {
+                f.write_str("its partition is still being written to: the policy waits until it is quiet")
             }
             Self::NotSelected => f.write_str("it is not selected by the given condition"),
             Self::Unsupported { cause } => write!(f, "it cannot be rewritten: {cause}"),

@@ -11,6 +11,8 @@
 //! | [`binpack`] | candidates, groups, and which groups are worth it |
 //! | [`debt`] | what a decision saves |
 //! | [`histogram`] | file sizes in buckets |
+//! | [`policy`] | what to rewrite, how much at a time and when, as a person writes it down |
+//! | [`quantity`] | sizes and durations as people write them |
 //!
 //! Every policy keeps these properties, which one test kit checks: the decision does not depend on the order of its
 //! input; every file is in one group or has one reason; no file of the right size is rewritten; groups stay within
@@ -20,6 +22,8 @@ pub mod binpack;
 pub mod debt;
 pub mod histogram;
 pub mod options;
+pub mod policy;
+pub mod quantity;
 pub mod sizes;
 #[cfg(test)]
 mod testkit;
@@ -28,4 +32,5 @@ pub use binpack::{Decision, FileGroup, FileStats, SkipReason, bin_pack};
 pub use debt::Debt;
 pub use histogram::{Bucket, Histogram};
 pub use options::{JobOrder, OptionProblem, OptionProblems, RewriteOptions};
+pub use policy::Policy;
 pub use sizes::Sizes;
