@@ -29,7 +29,7 @@ pub mod session;
 
 pub use continuous::{ContinuousOptions, ContinuousReport, Trigger, continuous};
 pub use observe::{Event, Observer, Silent};
-pub use plan::{Plan, PlanOptions, PlannedFile, PlannedGroup, SkippedFile, Why, plan};
+pub use plan::{Plan, PlanOptions, PlannedFile, PlannedGroup, PolicyAt, SkippedFile, Why, plan};
 pub use rewrite::Verify;
 pub use run::{CompactOptions, DroppedGroup, Resources, RunReport, compact, run_plan};
 pub use session::{layout_session, sql};

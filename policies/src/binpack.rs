@@ -103,6 +103,11 @@ pub enum SkipReason {
         /// Their bytes.
         group_bytes: u64,
     },
+    /// The policy waits with its run (a check of the caller).
+    Waiting {
+        /// For what.
+        cause: String,
+    },
     /// Its partition is still being written to (a check of the caller).
     Busy,
     /// It cannot be rewritten (a check of the caller).
@@ -135,6 +140,7 @@ impl fmt::Display for SkipReason {
                 f,
                 "left for another run: its group of {group_files} files with {group_bytes} bytes is over the budget"
             ),
+            Self::Waiting { cause } => write!(f, "the policy waits: {cause}"),
             Self::Busy => {
                 f.write_str("its partition is still being written to: the policy waits until it is quiet")
             }

@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use firn_compactor::{Event, Observer, Plan, RunReport, plan, run_plan};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::TableArgs;
 use crate::commands::plan::CompactSection;
-use crate::compaction::compact_options;
+use crate::compaction::{compact_options, max_time};
 use crate::config::sources::Given;
 use crate::context::Context;
 use crate::exit::{ExitCode, Failure};
@@ -56,14 +59,43 @@ pub(crate) async fn run(args: &CompactArgs, context: &Context) -> anyhow::Result
         crate::commands::plan::print(&plan, context)?;
     } else if !plan.is_empty() {
         let observer = Arc::new(Watch::new(&plan, context));
-        let report = run_plan(&handle, &plan, &options, observer, context.stop.clone()).await?;
+        let limited = Limited::start(context, max_time(&options.plan));
+        let report = run_plan(&handle, &plan, &options, observer, limited.stop.clone()).await?;
         context.output.value(&report, human)?;
-        return Ok(code(&report));
+        // What its time did not suffice for is the next run's.
+        let in_time = report.stopped && !context.stop.is_cancelled() && report.dropped.is_empty();
+        return Ok(if in_time { ExitCode::Done } else { code(&report) });
     } else {
         let report = RunReport { planned_on: plan.planned_on, ..RunReport::default() };
         context.output.value(&report, |_| format!("{}: nothing to do\n", plan.table))?;
     }
     Ok(if plan.is_empty() && args.require_work { ExitCode::NothingToDo } else { ExitCode::Done })
+}
+
+/// A run that ends by itself when its time is over.
+struct Limited {
+    stop: CancellationToken,
+    timer: Option<JoinHandle<()>>,
+}
+
+impl Limited {
+    fn start(context: &Context, time: Option<Duration>) -> Self {
+        let stop = context.stop.child_token();
+        let timer = time.map(|time| {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                stop.cancel();
+            })
+        });
+        Self { stop, timer }
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        self.timer.iter().for_each(JoinHandle::abort);
+    }
 }
 
 fn read_plan(path: &PathBuf) -> anyhow::Result<Plan> {

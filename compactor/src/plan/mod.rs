@@ -4,6 +4,7 @@
 //! was made on; running it checks again that its files are still live, so an old plan can do no harm.
 
 mod partition;
+mod policy;
 mod prepare;
 mod selection;
 
@@ -14,6 +15,8 @@ use iceberg::table::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+
+pub use policy::PolicyAt;
 
 pub(crate) use partition::output_partition;
 pub(crate) use prepare::{GroupInputs, Prepared, prepare, resolve};
@@ -32,6 +35,8 @@ pub struct PlanOptions {
     pub snapshot_id: Option<i64>,
     /// Options of the rewrite under Iceberg's names, over the table's properties; see [`RewriteOptions::parse`].
     pub overrides: BTreeMap<String, String>,
+    /// What a run may do and when; its condition and options hold beneath those above.
+    pub policy: Option<PolicyAt>,
 }
 
 /// What a compaction will do.
@@ -47,6 +52,9 @@ pub struct Plan {
     pub planned_on: Option<i64>,
     /// The options that decided.
     pub options: RewriteOptions,
+    /// The name of the policy that decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// The groups, in the order in which they will be rewritten.
     pub groups: Vec<PlannedGroup>,
     /// Every other live file with its reason.

@@ -10,6 +10,7 @@ use firn_table::layout::{
 use iceberg::spec::{DataFileFormat, SnapshotRef, Transform};
 use iceberg::table::Table;
 
+use super::policy::{busy, limited};
 use super::selection::selected_paths;
 use super::{Plan, PlanOptions, PlannedFile, PlannedGroup, SkippedFile};
 use crate::run::{RUN, TARGET_BYTES};
@@ -42,7 +43,7 @@ impl GroupInputs {
 }
 
 /// What keeps a file from being considered at all; `None` where the policy decides.
-type Exclusions = Vec<Option<SkipReason>>;
+pub(super) type Exclusions = Vec<Option<SkipReason>>;
 
 pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prepared> {
     let rewrite = rewrite_options(table, options)?;
@@ -54,9 +55,14 @@ pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prep
     };
     let deletes = DeleteIndex::new(table.metadata(), deletes);
     let selected = selected_paths(table, &files, options).await?;
-    let exclusions = exclusions(table, &files, &deletes, selected.as_ref());
+    let mut exclusions = exclusions(table, &files, &deletes, selected.as_ref());
+    busy(table, &files, options.policy.as_ref(), &mut exclusions);
     let known = Known { runs: runs(table, rewrite.sizes.target_bytes), deletes };
     let decision = decide(&files, exclusions, &known, &rewrite);
+    let decision = match (&options.policy, planned_on) {
+        (Some(policy), Some(head)) => limited(table, head, &files, (decision, policy)),
+        _ => decision,
+    };
     let mut plan = Plan {
         table: table.identifier().to_string(),
         table_uuid: table.metadata().uuid().to_string(),
@@ -66,6 +72,7 @@ pub(crate) async fn prepare(table: &Table, options: &PlanOptions) -> Result<Prep
         histogram: files.iter().map(|file| file.file.file_size_in_bytes()).collect(),
         expected_histogram: expected_histogram(&files, &decision, &rewrite),
         options: rewrite,
+        policy: options.policy.as_ref().map(|at| at.policy.name.clone()),
         groups: Vec::new(),
         skipped: skipped(&files, &decision),
     };
@@ -112,7 +119,11 @@ pub(crate) async fn resolve(table: &Table, plan: &Plan) -> Result<Prepared> {
 }
 
 fn rewrite_options(table: &Table, options: &PlanOptions) -> Result<RewriteOptions> {
-    let rewrite = RewriteOptions::parse(table.metadata().properties(), &options.overrides)
+    let overrides = match &options.policy {
+        Some(at) => at.policy.options_with(&options.overrides),
+        None => options.overrides.clone(),
+    };
+    let rewrite = RewriteOptions::parse(table.metadata().properties(), &overrides)
         .map_err(|problems| Error::new(ErrorKind::Configuration, problems.to_string()))?;
     if !rewrite.use_starting_sequence_number {
         return Err(Error::new(

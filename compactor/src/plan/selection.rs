@@ -22,12 +22,14 @@ pub(super) async fn selected_paths(
     files: &[LiveFile],
     options: &PlanOptions,
 ) -> Result<Option<HashSet<String>>> {
-    if options.filter.is_none() && options.partition.is_none() {
+    let of_policy = options.policy.as_ref().and_then(|at| at.policy.filter.as_ref());
+    if options.filter.is_none() && options.partition.is_none() && of_policy.is_none() {
         return Ok(None);
     }
     let session = session_over(&[("files", files_batch(table, files)?)])?;
     let mut rows = session.table("files").await.map_err(internal)?;
-    if let Some(filter) = &options.filter {
+    let filters: Vec<&String> = options.filter.iter().chain(of_policy).collect();
+    for filter in &filters {
         let wrong = |cause| configuration(format!("the condition `{filter}` cannot be used"), cause);
         let condition = rows.parse_sql_expr(filter).map_err(wrong)?;
         rows = rows.filter(condition).map_err(wrong)?;
@@ -36,10 +38,10 @@ pub(super) async fn selected_paths(
         rows = rows.filter(partition_condition(partition)?).map_err(internal)?;
     }
     let rows = rows.select_columns(&[PATH]).map_err(internal)?;
-    let batches = rows.collect().await.map_err(|cause| {
-        let filter = options.filter.as_deref().unwrap_or_default();
-        configuration(format!("the condition `{filter}` cannot be computed"), cause)
-    })?;
+    let batches = rows
+        .collect()
+        .await
+        .map_err(|cause| configuration(format!("the conditions {filters:?} cannot be computed"), cause))?;
     let mut paths = HashSet::new();
     for batch in &batches {
         let column = batch.column(0).as_string_opt::<i32>().ok_or_else(|| {

@@ -27,6 +27,25 @@ pub(super) const COMPACT: &[Key] = &[
     )
     .so("other files than meant could be rewritten")
     .flag("partition"),
+    Key::new(
+        "compact.policy",
+        Kind::Text,
+        "What to rewrite, how much at a time and when: streaming, hourly, archive, or a policy's file.",
+    )
+    .flag("policy"),
+    Key::new("compact.max-bytes", Kind::Bytes, "The most bytes that one run reads.")
+        .so("a run could read the whole table")
+        .flag("max-bytes"),
+    Key::new("compact.max-files", Kind::Count(1, 1_000_000_000), "The most files that one run reads.")
+        .so("a run could read the whole table")
+        .flag("max-files"),
+    Key::new(
+        "compact.max-time",
+        Kind::Duration,
+        "How long a run may take: it commits what is finished then and ends.",
+    )
+    .so("a run could take any time")
+    .flag("max-time"),
     Key::new("compact.memory", Kind::Bytes, "The memory limit for reading and writing.")
         .or("1 GiB")
         .so("memory would not be bounded")
