@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Offsets(commands::offsets::OffsetsCommand),
     /// Proves from the table alone that no offset is missing or counted twice
     Verify(commands::verify::VerifyArgs),
+    /// Tells where the time of recorded commits went, and which phase makes the slowest of them slow
+    ExplainLatency(commands::explain_latency::ExplainLatencyArgs),
     /// Checks the configuration, and with --connect everything it points at
     Check(commands::check::CheckArgs),
     /// Stands in front of a catalog or a store and breaks what its rules name
@@ -90,7 +92,7 @@ impl Command {
             Self::Offsets(command) => command.given(),
             Self::Verify(args) => args.given(),
             Self::Check(args) => args.given(),
-            Self::Chaos(_) | Self::Config(_) | Self::Completions(_) => Vec::new(),
+            Self::ExplainLatency(_) | Self::Chaos(_) | Self::Config(_) | Self::Completions(_) => Vec::new(),
         }
     }
 }

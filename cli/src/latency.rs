@@ -2,7 +2,7 @@
 
 use firn_writer::observe::CommitEvent;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest latency that is told apart: an hour.
 const MAX_MS: u64 = 3_600_000;
@@ -14,7 +14,7 @@ pub(crate) struct Latencies {
 }
 
 /// Percentiles in milliseconds; zero where nothing was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Latency {
     /// Half of the messages were visible after this time.
     pub p50: u64,

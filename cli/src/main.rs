@@ -8,6 +8,7 @@
 //! | [`commands`] | one verb, one file |
 //! | [`chaos`] | `firn chaos`: a proxy that breaks what its rules name |
 //! | [`demo`], [`broker`] | `firn demo`: everything at work, and the Kafka broker in memory it runs on |
+//! | [`telemetry`], [`flight`] | metrics, health, log lines, flight recorder |
 //! | [`render`], [`units`], [`output`], [`progress`], [`logging`] | what people and programs read |
 //! | [`exit`] | exit codes, and which error has which |
 //!
@@ -26,6 +27,7 @@ mod demo;
 mod events;
 mod exit;
 mod flags;
+mod flight;
 mod latency;
 mod load;
 mod logging;
@@ -33,6 +35,7 @@ mod output;
 mod progress;
 mod render;
 mod signals;
+mod telemetry;
 mod units;
 mod writing;
 

@@ -36,6 +36,7 @@ fn help_names_every_verb_and_every_exit_code() {
         "inspect",
         "offsets",
         "verify",
+        "explain-latency",
         "check",
         "chaos",
         "config",

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod expire;
+pub(crate) mod explain_latency;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod offsets;
@@ -29,6 +30,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> anyhow::Result<E
         Command::Expire(args) => expire::run(&args, context).await,
         Command::Inspect(command) => inspect::run(&command, context).await,
         Command::Offsets(command) => offsets::run(&command, context).await,
+        Command::ExplainLatency(args) => explain_latency::run(&args, context),
         Command::Verify(_) => verify::run(context).await,
         Command::Check(args) => check::run(&args, context).await,
         Command::Chaos(args) => chaos::run(&args, context).await,

@@ -18,6 +18,7 @@ use crate::creation;
 use crate::events::{self, EventPrinter};
 use crate::exit::ExitCode;
 use crate::flags::{Flags, Sections};
+use crate::telemetry::Telemetry;
 use crate::units;
 use crate::writing;
 
@@ -50,13 +51,15 @@ pub(crate) async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut config = writing::writer_config(&context.settings)?;
     config.validate()?;
     let ident = context.table_ident()?;
+    let printer = EventPrinter::start(context);
+    let telemetry = Telemetry::start(&context.settings, Arc::new(printer.observer())).await?;
     let catalog = context.open_catalog().await?;
     let handle = open_or_create(&catalog, &ident, &mut config, context).await?;
     warn_about_retention(&handle);
 
-    let printer = EventPrinter::start(context);
     let started = std::time::Instant::now();
-    let result = run_writer(config, handle, Arc::new(printer.observer()), context.stop.clone()).await;
+    let result = run_writer(config, handle, telemetry.observer(), context.stop.clone()).await;
+    telemetry.finish().await;
     let summary = printer.finish();
     let report = result?;
     let seconds = started.elapsed().as_secs_f64();

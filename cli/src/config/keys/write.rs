@@ -143,6 +143,25 @@ pub(super) const WRITE: &[Key] = &[
         "Overtaken flushes in a row after which the writer stops: two deployments share its name.",
     )
     .or("20"),
+    Key::new(
+        "write.metrics-address",
+        Kind::Text,
+        "Where /metrics, /ready and /health are served, as host:port; nowhere by default.",
+    )
+    .flag("metrics-address"),
+    Key::new(
+        "write.flight-recorder",
+        Kind::Path,
+        "A file that gets a line of JSON per commit, for `firn explain-latency`; none by default.",
+    )
+    .flag("flight-recorder"),
+    Key::new(
+        "write.flight-recorder-bytes",
+        Kind::Bytes,
+        "A recording of this size is put aside as FILE.1, in place of the one before.",
+    )
+    .or("64 MiB")
+    .so("the disk could fill up"),
 ];
 
 /// Section `[dead-letters]`.
