@@ -36,6 +36,15 @@ pub(crate) enum Rate {
     Max,
     /// Messages per second over all partitions.
     PerSecond(u64),
+    /// Messages per second that grow or fall evenly, and then stay.
+    Ramp {
+        /// At the start.
+        from: u64,
+        /// At the end, and from then on.
+        to: u64,
+        /// How long it takes to get there.
+        over: Duration,
+    },
 }
 
 /// When to stop: at whichever comes first.
@@ -90,8 +99,20 @@ fn due(rate: Rate, limit: Limit, elapsed: Duration, sent: u64) -> u64 {
             let due = u128::from(rate) * elapsed.as_micros() / 1_000_000;
             u64::try_from(due).unwrap_or(u64::MAX)
         }
+        Rate::Ramp { from, to, over } => {
+            let elapsed = limit.time.map_or(elapsed, |time| elapsed.min(time));
+            ramped(from as f64, to as f64, over, elapsed) as u64
+        }
     };
     by_rate.min(limit.count.unwrap_or(u64::MAX)).max(sent)
+}
+
+/// The area under the ramp: rising or falling until `over`, then even.
+fn ramped(from: f64, to: f64, over: Duration, elapsed: Duration) -> f64 {
+    let (whole, over) = (elapsed.as_secs_f64(), over.as_secs_f64());
+    let within = whole.min(over);
+    let slope = if over > 0.0 { (to - from) / over } else { 0.0 };
+    from * within + slope * within * within / 2.0 + to * (whole - within)
 }
 
 fn ended(limit: Limit, elapsed: Duration, sent: u64) -> bool {
@@ -122,6 +143,17 @@ mod tests {
         let rate = Rate::PerSecond(4_000);
         assert_eq!(due(rate, Limit::default(), Duration::from_millis(250), 0), 1_000);
         assert_eq!(due(rate, Limit::default(), Duration::from_secs(60), 100_000), 240_000);
+    }
+
+    #[test]
+    fn a_ramp_sends_what_is_under_it_and_then_keeps_its_end() {
+        let up = Rate::Ramp { from: 1_000, to: 3_000, over: 10 * SECOND };
+        let at = |rate, seconds: u32| due(rate, Limit::default(), seconds * SECOND, 0);
+        assert_eq!([0, 5, 10, 12].map(|seconds| at(up, seconds)), [0, 7_500, 20_000, 26_000]);
+        let down = Rate::Ramp { from: 2_000, to: 0, over: 4 * SECOND };
+        assert_eq!([1, 4, 9].map(|seconds| at(down, seconds)), [1_750, 4_000, 4_000]);
+        let time = Limit { count: None, time: Some(5 * SECOND) };
+        assert_eq!(due(up, time, 8 * SECOND, 0), 7_500);
     }
 
     #[test]

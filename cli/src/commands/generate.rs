@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use firn_writer::generate::Template;
+use firn_writer::generate::{Format, Template};
 use firn_writer::kafka::cluster::{TopicSpec, create_topic, probe};
 use firn_writer::kafka::producer::Deliveries;
 use serde_json::json;
@@ -52,6 +52,9 @@ pub(crate) async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     };
     let template = template(settings)?;
     let rate = rate(settings)?;
+    if let Some(path) = settings.path("generate.schema-file") {
+        write_schema(&template, &path)?;
+    }
     let partitions = ensure_topic(topic, &kafka, settings).await?;
     let load = Load {
         kafka,
@@ -117,6 +120,11 @@ fn template(settings: &Settings) -> anyhow::Result<Template> {
     if let Some(bytes) = settings.number("generate.message-size") {
         template.message_bytes = Some(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
+    match settings.text("generate.message-format") {
+        Some("avro") => template.format = Format::Avro,
+        Some("json") => template.format = Format::Json,
+        _ => {}
+    }
     Ok(template)
 }
 
@@ -129,13 +137,36 @@ fn rate(settings: &Settings) -> anyhow::Result<Rate> {
     if text == "max" {
         return Ok(Rate::Max);
     }
+    if let Some(ramp) = ramp(text) {
+        return Ok(ramp);
+    }
     match units::parse_count(text) {
         Ok(per_second) if per_second > 0 => Ok(Rate::PerSecond(per_second)),
         _ => {
-            let what = "a number of messages per second, or `max`, is expected";
+            let what = "a number of messages per second, a ramp such as 100..5000/60s, or `max`, is expected";
             Err(Problems(vec![settings.problem("generate.rate", what)]).into())
         }
     }
+}
+
+/// `FROM..TO/TIME`; one of both ends is above zero, or nothing would ever be sent.
+fn ramp(text: &str) -> Option<Rate> {
+    let (ends, over) = text.split_once('/')?;
+    let (from, to) = ends.split_once("..")?;
+    let (from, to) = (units::parse_count(from).ok()?, units::parse_count(to).ok()?);
+    let over = units::parse_duration(over).ok()?;
+    (from > 0 || to > 0).then_some(Rate::Ramp { from, to, over })
+}
+
+/// Writes what a table for these messages needs: an Avro schema, or Iceberg's.
+fn write_schema(template: &Template, path: &std::path::Path) -> anyhow::Result<()> {
+    let schema = match template.format {
+        Format::Avro => template.avro_schema().map_err(unusable)?,
+        Format::Json => serde_json::to_value(template.schema().map_err(unusable)?)?,
+    };
+    std::fs::write(path, serde_json::to_string_pretty(&schema)? + "\n")
+        .map_err(|error| Failure::configuration(error.to_string()))
+        .with_context(|| format!("the schema cannot be written to `{}`", path.display()))
 }
 
 /// The partitions of the topic, which is created where it is not there.
@@ -153,4 +184,18 @@ async fn ensure_topic(
     create_topic(kafka, &spec).await?;
     tracing::info!(topic, partitions, "topic created");
     Ok(partitions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_has_two_ends_and_a_time() {
+        let expected = Rate::Ramp { from: 100, to: 5_000, over: Duration::from_secs(60) };
+        assert_eq!(ramp("100..5_000/60s"), Some(expected));
+        for text in ["100", "100..200", "100/60s", "0..0/60s", "a..b/60s", "1..2/soon"] {
+            assert_eq!(ramp(text), None, "{text}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Makes messages.
 
 use std::io::Write;
+use std::ops::Range;
 
+use super::bad::{Bad, Spoiler, spoil};
 use super::json::{write_decimal, write_int, write_string, write_timestamp, write_uuid};
 use super::random::{Random, Weighted, murmur2};
 use super::words::words;
-use super::{FieldKind, FieldTemplate, Partitioning, Template};
+use super::{FieldKind, FieldTemplate, Format, Partitioning, Template, avro};
 
 /// One generated message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,25 +15,12 @@ pub struct Generated {
     /// The key: the JSON text of the key field's value, without quotes where it is text. `None` without a key field,
     /// and where its value is null or absent.
     pub key: Option<Vec<u8>>,
-    /// The JSON text.
+    /// The JSON text, or the bytes of Avro.
     pub payload: Vec<u8>,
     /// The partition, `0..partitions`.
     pub partition: i32,
     /// What was done to the message so that no decoder takes it.
     pub bad: Option<Bad>,
-}
-
-/// How a bad message is bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bad {
-    /// Its second half is missing.
-    CutOff,
-    /// A byte in it is no UTF-8.
-    NotUtf8,
-    /// Something follows the object.
-    Trailing,
-    /// It is an array that holds the object.
-    NotAnObject,
 }
 
 /// Makes the messages of one seed, each from its index alone.
@@ -43,6 +32,7 @@ pub struct Generator {
     words: Vec<&'static str>,
     word_weights: Weighted,
     key: Option<usize>,
+    spoiler: Spoiler,
     seed: u64,
     partitions: i32,
 }
@@ -54,6 +44,15 @@ struct Moment {
     now_ms: i64,
 }
 
+/// A message as JSON.
+#[derive(Debug)]
+struct Object {
+    text: Vec<u8>,
+    key: Option<Vec<u8>>,
+    /// Where each field's value is; `None` where it is null or absent.
+    values: Vec<Option<Range<usize>>>,
+}
+
 impl Generator {
     /// The template was checked and there is a partition.
     pub(super) fn new(template: &Template, seed: u64, partitions: i32) -> Self {
@@ -63,27 +62,37 @@ impl Generator {
         let words = words();
         // As frequent words are in a language.
         let word_weights = Weighted::zipf(words.len() as u32, 0.9);
-        Self { template: template.clone(), tables, words, word_weights, key, seed, partitions }
+        let spoiler = Spoiler::new(template);
+        Self { template: template.clone(), tables, words, word_weights, key, spoiler, seed, partitions }
     }
 
     /// The `index`-th message. Timestamps are near `now_ms` (milliseconds since the epoch), which the caller gives.
     #[must_use]
     pub fn message(&self, index: u64, now_ms: i64) -> Generated {
         let mut random = Random::new(self.seed, index);
-        let (mut payload, key) = self.object(Moment { index, now_ms }, &mut random);
+        let Object { mut text, key, values } = self.object(Moment { index, now_ms }, &mut random);
         let partitions = u64::from(self.partitions.unsigned_abs());
         let partition = match (self.template.partitioning, &key) {
             (Partitioning::Key, Some(key)) => u64::from(murmur2(key) & 0x7FFF_FFFF) % partitions,
             _ => index % partitions,
         };
-        let bad = random.happens(self.template.bad_share).then(|| spoil(&mut payload, &mut random));
-        Generated { key, payload, partition: partition as i32, bad }
+        if self.template.format == Format::Avro {
+            let texts: Vec<Option<&[u8]>> =
+                values.iter().map(|place| place.clone().map(|place| &text[place])).collect();
+            text = avro::encode(&self.template.fields, &texts);
+        }
+        let bad = self.spoiler.choose(&mut random, &mut Random::new(!self.seed, index));
+        if let Some(bad) = bad {
+            spoil(bad, &mut text, values.into_iter().flatten().next());
+        }
+        Generated { key, payload: text, partition: partition as i32, bad }
     }
 
-    fn object(&self, moment: Moment, random: &mut Random) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn object(&self, moment: Moment, random: &mut Random) -> Object {
         let length = self.template.message_bytes.unwrap_or(256);
         let mut out = Vec::with_capacity(length + 16);
         let (mut key, mut text_at) = (None, None);
+        let mut values: Vec<Option<Range<usize>>> = vec![None; self.template.fields.len()];
         out.push(b'{');
         for (place, field) in self.template.fields.iter().enumerate() {
             if random.happens(field.absent) {
@@ -100,19 +109,24 @@ impl Generator {
             }
             let start = out.len();
             self.value(place, moment, random, &mut out);
+            values[place] = Some(start..out.len());
             if matches!(field.kind, FieldKind::Text {}) {
-                text_at = Some(start + 1);
+                text_at = Some((place, start + 1));
             }
             if self.key == Some(place) {
                 key = Some(unquoted(&out[start..]).to_vec());
             }
         }
         out.push(b'}');
-        if let Some(at) = text_at {
+        if let Some((place, at)) = text_at {
             let text = self.text(length.saturating_sub(out.len()), random);
+            for value in values[place..].iter_mut().flatten() {
+                value.end += text.len();
+                value.start += if value.start < at { 0 } else { text.len() };
+            }
             out.splice(at..at, text);
         }
-        (out, key)
+        Object { text: out, key, values }
     }
 
     fn value(&self, place: usize, moment: Moment, random: &mut Random, out: &mut Vec<u8>) {
@@ -135,6 +149,7 @@ impl Generator {
                 out.extend_from_slice(if random.happens(*share) { b"true" } else { b"false" });
             }
             FieldKind::String { length } => write_letters(*length, random, out),
+            FieldKind::Unicode { length } => write_string(&unicode(*length, random), out),
             FieldKind::Choice { values, .. } => write_string(&values[pick(random)], out),
             FieldKind::Tags { values, max } => write_tags(values, *max, random, out),
             FieldKind::Url { pages } => {
@@ -143,8 +158,9 @@ impl Generator {
                 write_string(&format!("https://shop.example/{section}/{page}?ref={}", random.below(40)), out);
             }
             FieldKind::Uuid {} => write_uuid(random.next(), random.next(), out),
-            FieldKind::Timestamp { max_delay_ms } => {
-                let delay = random.between(0, i64::from(*max_delay_ms) * 1_000);
+            FieldKind::Timestamp { max_delay_ms, late_share, max_late_ms } => {
+                let longest = if random.happens(*late_share) { *max_late_ms } else { *max_delay_ms };
+                let delay = random.between(0, i64::from(longest) * 1_000);
                 write_timestamp(moment.now_ms.saturating_mul(1_000).saturating_sub(delay), out);
             }
             FieldKind::Text {} => out.extend_from_slice(b"\"\""),
@@ -207,19 +223,24 @@ fn write_tags(values: &[String], max: usize, random: &mut Random, out: &mut Vec<
     out.push(b']');
 }
 
-fn spoil(payload: &mut Vec<u8>, random: &mut Random) -> Bad {
-    let bad = [Bad::CutOff, Bad::NotUtf8, Bad::Trailing, Bad::NotAnObject][random.below(4) as usize];
-    match bad {
-        Bad::CutOff => payload.truncate(payload.len() / 2),
-        Bad::NotUtf8 => {
-            let middle = payload.len() / 2;
-            payload[middle] = 0xFF;
-        }
-        Bad::Trailing => payload.extend_from_slice(b" {}"),
-        Bad::NotAnObject => {
-            payload.insert(0, b'[');
-            payload.push(b']');
-        }
-    }
-    bad
+/// Characters of one to four bytes in UTF-8: letters with and without marks, from right to left, control characters,
+/// quotes, what joins and what combines, and the last ones of their length.
+fn unicode(length: usize, random: &mut Random) -> String {
+    const RANGES: [(u32, u32); 10] = [
+        (0x0001, 0x001F),
+        (0x0020, 0x007E),
+        (0x00C0, 0x024F),
+        (0x0300, 0x036F),
+        (0x05D0, 0x05EA),
+        (0x0915, 0x0939),
+        (0x200B, 0x200F),
+        (0x4E00, 0x9FFF),
+        (0xFFF0, 0xFFFD),
+        (0x1F300, 0x1F64F),
+    ];
+    let pick = |_| {
+        let (first, last) = RANGES[random.below(RANGES.len() as u64) as usize];
+        char::from_u32(random.between(i64::from(first), i64::from(last)) as u32).unwrap_or('\u{10FFFF}')
+    };
+    (0..length).map(pick).collect()
 }

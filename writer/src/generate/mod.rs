@@ -1,6 +1,6 @@
 //! Messages from a template: the same seed, index and clock give the same message, whoever asks and whenever.
 //!
-//! A [`Template`] says what the fields of a JSON object look like; it is read from TOML and has a table schema that
+//! A [`Template`] says what the fields of a JSON object, or of an Avro record, look like; it is read from TOML and has a table schema that
 //! fits. A [`Generator`] makes its messages one by one, each from its index alone, so that tests can recount them.
 //! Nothing here touches Kafka or reads the clock.
 //!
@@ -24,8 +24,12 @@
 //! # Ok::<(), firn_writer::generate::TemplateError>(())
 //! ```
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+mod avro;
+mod bad;
 mod generator;
 mod json;
 pub(crate) mod random;
@@ -34,7 +38,8 @@ mod template;
 mod tests;
 mod words;
 
-pub use generator::{Bad, Generated, Generator};
+pub use bad::Bad;
+pub use generator::{Generated, Generator};
 
 /// A template that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -59,11 +64,29 @@ pub struct Template {
     /// About how long messages are: the field of kind `text` is as long as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<usize>,
-    /// The share of messages that no decoder takes, of each kind in [`Bad`] alike.
+    /// How messages are encoded.
+    #[serde(default)]
+    pub format: Format,
+    /// The share of messages that no decoder takes: cut off, no UTF-8, with something behind, or no object, all alike.
     #[serde(default)]
     pub bad_share: f64,
+    /// The share of messages that are bad in one way, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bad: BTreeMap<Bad, f64>,
     /// The fields, in the order of the message and of the table's columns.
     pub fields: Vec<FieldTemplate>,
+}
+
+/// How messages are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// As a JSON object.
+    #[default]
+    Json,
+    /// As a bare record in Avro's binary encoding, with the values that the JSON message of the same seed has. Absent
+    /// fields are null.
+    Avro,
 }
 
 /// How messages are spread over partitions.
@@ -146,6 +169,11 @@ pub enum FieldKind {
         /// How many.
         length: usize,
     },
+    /// Characters of many scripts, of one to four bytes each (string).
+    Unicode {
+        /// How many.
+        length: usize,
+    },
     /// One of these (string), the first ones more often where `weights` say so.
     Choice {
         /// The values.
@@ -173,6 +201,12 @@ pub enum FieldKind {
         /// The longest delay.
         #[serde(default)]
         max_delay_ms: u32,
+        /// The share of messages that are later than that.
+        #[serde(default)]
+        late_share: f64,
+        /// The longest delay of these.
+        #[serde(default)]
+        max_late_ms: u32,
     },
     /// English words until the message is as long as it should be (string). One field of a template at most.
     Text {},

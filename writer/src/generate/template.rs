@@ -1,11 +1,12 @@
 //! Templates: the default one, their TOML form, their schema, and what they must be like.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use iceberg::spec::{ListType, NestedField, PrimitiveType, Schema, Type};
 
 use super::generator::Generator;
-use super::{FieldKind, FieldTemplate, Partitioning, Template, TemplateError};
+use super::{FieldKind, FieldTemplate, Format, Partitioning, Template, TemplateError, avro};
 
 /// Zipf keys are kept as a table.
 const MAX_KEYS: u32 = 1 << 20;
@@ -30,10 +31,12 @@ impl Template {
             key: Some("user_id".to_owned()),
             partitioning: Partitioning::RoundRobin,
             message_bytes: Some(1024),
+            format: Format::Json,
             bad_share: 0.0,
+            bad: BTreeMap::new(),
             fields: vec![
                 field("id", 0.0, FieldKind::Sequence { start: 0 }),
-                field("ts", 0.0, FieldKind::Timestamp { max_delay_ms: 0 }),
+                field("ts", 0.0, FieldKind::Timestamp { max_delay_ms: 0, late_share: 0.0, max_late_ms: 0 }),
                 field("user_id", 0.0, FieldKind::Zipf { keys: 100_000, exponent: 1.1, prefix: None }),
                 field("kind", 0.0, FieldKind::Choice { values: kinds, weights: kind_weights }),
                 field("country", 0.02, FieldKind::Choice { values: countries, weights: country_weights }),
@@ -72,6 +75,15 @@ impl Template {
         built.map_err(|error| fault("fields", error.message().to_owned()))
     }
 
+    /// The Avro schema of the messages, as JSON.
+    pub fn avro_schema(&self) -> Result<serde_json::Value, TemplateError> {
+        self.check()?;
+        match self.fields.iter().find(|field| !avro::is_name(&field.name)) {
+            Some(field) => Err(fault(&field.name, "it is no name in Avro".to_owned())),
+            None => Ok(avro::schema(&self.fields)),
+        }
+    }
+
     /// A generator for a topic with `partitions` partitions.
     pub fn generator(&self, seed: u64, partitions: i32) -> Result<Generator, TemplateError> {
         self.check()?;
@@ -85,7 +97,7 @@ impl Template {
         if self.fields.is_empty() {
             return Err(fault("fields", "there are none".to_owned()));
         }
-        check_share("bad_share", self.bad_share)?;
+        self.check_bad()?;
         for (index, field) in self.fields.iter().enumerate() {
             if field.name.is_empty() || self.fields[..index].iter().any(|other| other.name == field.name) {
                 return Err(fault(&field.name, "its name is empty or that of an earlier field".to_owned()));
@@ -95,7 +107,23 @@ impl Template {
             check_kind(&field.kind).map_err(|reason| fault(&field.name, reason.to_owned()))?;
         }
         self.check_key()?;
-        self.check_text()
+        self.check_text()?;
+        let no_name = |field: &&FieldTemplate| self.format == Format::Avro && !avro::is_name(&field.name);
+        match self.fields.iter().find(no_name) {
+            Some(field) => Err(fault(&field.name, "it is no name in Avro".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_bad(&self) -> Result<(), TemplateError> {
+        check_share("bad_share", self.bad_share)?;
+        for (bad, share) in &self.bad {
+            check_share("bad", *share)?;
+            if !bad.applies_to(self.format) {
+                return Err(fault("bad", format!("{bad:?} is no way in which Avro can be bad")));
+            }
+        }
+        check_share("bad", self.bad.values().sum())
     }
 
     fn check_key(&self) -> Result<(), TemplateError> {
@@ -152,7 +180,17 @@ fn check_kind(kind: &FieldKind) -> Result<(), &'static str> {
             Err("`exponent` is not from 0 to 10")
         }
         FieldKind::Boolean { share } if !(0.0..=1.0).contains(share) => Err("`share` is not from 0 to 1"),
-        FieldKind::String { length } if *length > MAX_BYTES => Err("`length` is more than 16 MiB"),
+        FieldKind::Timestamp { late_share, .. } if !(0.0..=1.0).contains(late_share) => {
+            Err("`late_share` is not from 0 to 1")
+        }
+        FieldKind::Timestamp { late_share, max_delay_ms, max_late_ms }
+            if *late_share > 0.0 && max_late_ms <= max_delay_ms =>
+        {
+            Err("`max_late_ms` is not above `max_delay_ms`")
+        }
+        FieldKind::String { length } | FieldKind::Unicode { length } if *length > MAX_BYTES => {
+            Err("`length` is more than 16 MiB")
+        }
         FieldKind::Url { pages: 0 } => Err("`pages` is zero"),
         FieldKind::Choice { values, .. } | FieldKind::Tags { values, .. } if values.is_empty() => {
             Err("`values` is empty")
@@ -188,6 +226,7 @@ fn field_type(kind: &FieldKind, list_id: i32) -> Type {
         }
         FieldKind::Zipf { prefix: Some(_), .. }
         | FieldKind::String { .. }
+        | FieldKind::Unicode { .. }
         | FieldKind::Choice { .. }
         | FieldKind::Url { .. }
         | FieldKind::Text {} => PrimitiveType::String,

@@ -11,10 +11,27 @@ pub(super) const GENERATE: &[Key] = &[
     )
     .so("no message can be made")
     .flag("template"),
-    Key::new("generate.rate", Kind::Text, "Messages per second over all partitions, or `max`.")
-        .or("max")
-        .so("the load would not be the one that was meant")
-        .flag("rate"),
+    Key::new(
+        "generate.rate",
+        Kind::Text,
+        "Messages per second over all partitions, `max`, or a ramp: 100..5000/60s.",
+    )
+    .or("max")
+    .so("the load would not be the one that was meant")
+    .flag("rate"),
+    Key::new(
+        "generate.message-format",
+        Kind::Choice(&["template", "json", "avro"]),
+        "How messages are encoded: as the template says, or otherwise.",
+    )
+    .or("template")
+    .flag("message-format"),
+    Key::new(
+        "generate.schema-file",
+        Kind::Path,
+        "Where to write the schema of the messages, for `firn write --create --schema`; nowhere by default.",
+    )
+    .flag("schema-file"),
     Key::new("generate.partitions", Kind::Count(1, 10_000), "Partitions of a topic that is created.")
         .or("8")
         .flag("partitions"),
