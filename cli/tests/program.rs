@@ -1,5 +1,7 @@
 //! The program from outside: exit codes, streams, and the configuration files of the examples.
 
+#![allow(clippy::panic, reason = "tests state what cannot be")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -80,7 +82,7 @@ fn all_problems_of_a_file_are_told_on_standard_error() {
 
 #[test]
 fn configuration_files_of_the_examples_are_right() {
-    for file in ["write.toml", "compact.toml"] {
+    for file in ["write.toml", "write-fixed.toml", "write-low-latency.toml", "compact.toml"] {
         let path = examples().join(file);
         let path = path.to_str().expect("a path that is text");
         let output = run(&["--config", path, "check"]);
@@ -100,6 +102,60 @@ fn the_cron_lines_of_the_examples_can_be_parsed() {
         arguments.push("--help");
         assert_eq!(run(&arguments).status.code(), Some(0), "{command}");
     }
+}
+
+/// The program takes these arguments.
+fn are_understood(arguments: &[String]) {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(["--help"]).collect();
+    assert_eq!(run(&arguments).status.code(), Some(0), "{arguments:?}");
+}
+
+#[test]
+fn the_unit_of_the_examples_starts_a_writer_and_restarts_it_only_where_that_helps() {
+    let unit = std::fs::read_to_string(examples().join("firn-write.service")).expect("the file");
+    let lines = unit.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut values = std::collections::BTreeMap::new();
+    let mut section = "";
+    for line in lines {
+        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(name) => section = name,
+            None => {
+                let (key, value) = line.split_once('=').expect("a line of a unit is KEY=VALUE");
+                assert!(values.insert((section, key), value).is_none(), "{section}.{key} stands there twice");
+            }
+        }
+    }
+    let command: Vec<String> = values[&("Service", "ExecStart")].split(' ').map(str::to_owned).collect();
+    assert!(command[0].ends_with("/firn") && command[1] == "write", "{command:?}");
+    are_understood(&command[1..]);
+    assert_eq!(values[&("Service", "RestartPreventExitStatus")], "2 3 7");
+    assert_eq!(values[&("Service", "KillSignal")], "SIGTERM");
+}
+
+#[test]
+fn the_manifest_of_the_examples_holds_settings_arguments_and_probes_that_fit() {
+    let manifest = std::fs::read_to_string(examples().join("kubernetes.yaml")).expect("the file");
+    let (_, rest) = manifest.split_once("  firn.toml: |\n").expect("the settings");
+    let settings: Vec<&str> = rest.lines().take_while(|line| *line != "---").collect();
+    let settings: String = settings.iter().map(|line| format!("{}\n", line.trim_start())).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("firn.toml");
+    std::fs::write(&path, &settings).expect("a file");
+    let path = path.to_str().expect("a path that is text");
+    let output = run(&["--config", path, "check"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+
+    let value = |key: &str| {
+        let mut found = manifest.lines().filter_map(|line| line.trim_start().strip_prefix(key));
+        found.next().unwrap_or_else(|| panic!("{key} is missing")).trim().to_owned()
+    };
+    let arguments = value("args: [");
+    let arguments = arguments.trim_end_matches(']').split(", ").map(|word| word.trim_matches('"').to_owned());
+    are_understood(&arguments.collect::<Vec<_>>());
+    assert!(settings.contains("metrics-address = \"0.0.0.0:9464\""), "{settings}");
+    assert_eq!(value("- { name: metrics, containerPort:"), "9464 }");
+    assert_eq!(value("httpGet:"), "{ path: /ready, port: metrics }");
+    assert!(!manifest.contains('\t'), "YAML is indented with spaces");
 }
 
 #[test]

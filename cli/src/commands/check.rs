@@ -9,6 +9,7 @@ use firn_table::commit::TableHandle;
 use firn_table::storage::Stores;
 use firn_table::{Error, ErrorKind};
 use firn_writer::kafka::cluster::probe;
+use firn_writer::kafka::sample::{SampleLimits, sample_messages};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -31,7 +32,7 @@ pub(crate) struct CheckArgs {
     flags: Flags<WriteSections>,
     /// Also ask the broker, the catalog and the store, and try what a writer must be allowed to do
     ///
-    /// In the table's folder a small object is written and deleted, and a table property is set and removed again.
+    /// One message of each topic is read. In the table's folder, or where it would be made, a small object is written and deleted, and a table property is set and removed again.
     #[arg(long)]
     connect: bool,
 }
@@ -165,7 +166,27 @@ async fn broker(context: &Context, checks: &mut Checks) {
             )
             .into())
         };
-        checks.add(&format!("topic {}", topic.name), result, "create it, or allow Describe and Read on it");
+        let filled = topic.partitions.iter().any(|p| p.high > p.low);
+        checks.add(&format!("topic {}", topic.name), result, "create it, or allow Describe on it");
+        if filled {
+            let advice =
+                "allow Read on the topic, and see that each partition's leader can be reached from here";
+            checks.add(&format!("reading {}", topic.name), read_one(context, &topic.name).await, advice);
+        }
+    }
+}
+
+/// Describing a topic is another permission than reading it, and each leader another address than the first broker.
+async fn read_one(context: &Context, topic: &str) -> anyhow::Result<String> {
+    let kafka = writing::kafka_properties(&context.settings)?;
+    let limits = SampleLimits { messages: 1, timeout: writing::REQUEST_TIMEOUT };
+    let batches = sample_messages(&kafka, &[topic.to_owned()], limits).await?;
+    match batches.iter().any(|batch| !batch.is_empty()) {
+        true => Ok("a message was read".to_owned()),
+        false => {
+            let silent = "the topic has messages and none was delivered in time";
+            Err(Error::new(ErrorKind::Unavailable, silent).into())
+        }
     }
 }
 
@@ -174,6 +195,9 @@ async fn catalog(context: &Context, has_table: bool, checks: &mut Checks) {
         Ok(catalog) => catalog,
         Err(error) if exit::is_not_found(&error) && context.settings.flag("create.enabled") => {
             checks.add("catalog", Ok("not there yet; --create makes it".to_owned()), "");
+            if let Ok(options) = context.catalog_options() {
+                future_store(&Stores::new(options.properties.clone()), None, context, checks).await;
+            }
             return;
         }
         Err(error) => return checks.fail("catalog", error, &CATALOG_ADVICE),
@@ -190,7 +214,13 @@ async fn table(catalog: &OpenCatalog, context: &Context, checks: &mut Checks) {
         Ok(true) => {}
         Ok(false) if context.settings.flag("create.enabled") => {
             checks.add("table", Ok("not there yet; --create makes it".to_owned()), "");
-            return;
+            let ident = context.table_ident().ok();
+            let namespace = match &ident {
+                Some(ident) => catalog.catalog.get_namespace(ident.namespace()).await.ok(),
+                None => None,
+            };
+            let location = namespace.and_then(|found| found.properties().get("location").cloned());
+            return future_store(&catalog.stores, location, context, checks).await;
         }
         Ok(false) => {
             let missing = Failure::configuration("the catalog has no table of this name");
@@ -206,7 +236,8 @@ async fn table(catalog: &OpenCatalog, context: &Context, checks: &mut Checks) {
     };
     let location = handle.table().metadata().location().to_owned();
     checks.add("table", Ok(location.clone()), "");
-    match store(handle.stores(), &location).await {
+    let metadata = format!("{}/metadata", location.trim_end_matches('/'));
+    match store(handle.stores(), &metadata).await {
         Ok(done) => checks.add("store", Ok(done), ""),
         Err(error) => return checks.fail("store", error.into(), &STORE_ADVICE),
     }
@@ -214,6 +245,30 @@ async fn table(catalog: &OpenCatalog, context: &Context, checks: &mut Checks) {
         Ok(done) => checks.add("properties", Ok(done), ""),
         Err(error) => checks.fail("properties", error.into(), &PROPERTIES_ADVICE),
     }
+}
+
+/// The store where a table that is not there yet would be made: below its namespace or the warehouse. A REST catalog
+/// may keep that to itself until the table is created.
+async fn future_store(stores: &Stores, namespace: Option<String>, context: &Context, checks: &mut Checks) {
+    let warehouse = || context.catalog_options().ok().and_then(|options| warehouse_location(&options));
+    let Some(location) = namespace.or_else(warehouse) else {
+        let told = "not tested: the catalog names the location when the table is made";
+        return checks.add("store", Ok(told.to_owned()), "");
+    };
+    match store(stores, &location).await {
+        Ok(done) => checks.add("store", Ok(format!("{location}: {done}")), ""),
+        Err(error) => checks.fail("store", error.context(&location).into(), &STORE_ADVICE),
+    }
+}
+
+/// The warehouse of a SQL catalog as a location; to a REST catalog it is a name.
+fn warehouse_location(options: &CatalogOptions) -> Option<String> {
+    let warehouse = options.warehouse.as_deref().filter(|_| !options.uri.starts_with("http"))?;
+    if warehouse.contains("://") {
+        return Some(warehouse.to_owned());
+    }
+    let path = std::path::absolute(warehouse.strip_prefix("file:").unwrap_or(warehouse)).ok()?;
+    Some(format!("file://{}", path.display()))
 }
 
 /// What to do where something is set wrong or not allowed, and where it does not answer.
@@ -258,9 +313,9 @@ fn is_of_the_store(error: &anyhow::Error) -> bool {
     matches!(kind, Some(ErrorKind::Configuration | ErrorKind::NotFound | ErrorKind::Unavailable))
 }
 
-/// Writes, reads and deletes an object where the table's metadata is.
-async fn store(stores: &Stores, location: &str) -> firn_table::Result<String> {
-    let object = format!("{}/metadata/firn-check-{}", location.trim_end_matches('/'), Uuid::now_v7());
+/// Writes, reads and deletes an object in a folder.
+async fn store(stores: &Stores, folder: &str) -> firn_table::Result<String> {
+    let object = format!("{}/firn-check-{}", folder.trim_end_matches('/'), Uuid::now_v7());
     let content: &[u8] = b"written by `firn check --connect`; may be deleted";
     stores.write(&object, content.into()).await.map_err(|error| error.context("writing"))?;
     let read = stores.read(&object).await.map_err(|error| error.context("reading"));

@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 use super::dice::Dice;
 use super::faults::{self, Fault};
 use super::life::Life;
-use super::meter::Meter;
 use super::records::{At, Role, Who};
 use super::world::World;
 
@@ -118,8 +117,6 @@ pub enum Failure {
     Throttled(Duration),
     /// 409.
     Conflict,
-    /// 401.
-    Unauthorized,
 }
 
 impl fmt::Display for Failure {
@@ -129,7 +126,6 @@ impl fmt::Display for Failure {
             Self::Server(status) => write!(f, "the server answered {status}"),
             Self::Throttled(wait) => write!(f, "the server answered 429, retry after {wait:?}"),
             Self::Conflict => f.write_str("the server answered 409"),
-            Self::Unauthorized => f.write_str("the server answered 401"),
         }
     }
 }
@@ -149,7 +145,6 @@ pub struct Network {
     dice: Dice,
     faults: Vec<Box<dyn Fault>>,
     state: Mutex<State>,
-    meter: Meter,
 }
 
 #[derive(Debug, Default)]
@@ -169,17 +164,11 @@ impl Network {
             spells: vec![At::ZERO; faults.len()],
             ordered: Vec::new(),
         };
-        Self { dice, faults, state: Mutex::new(state), meter: Meter::default() }
+        Self { dice, faults, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What was sent.
-    #[must_use]
-    pub fn meter(&self) -> &Meter {
-        &self.meter
     }
 
     /// Sets the chance with which requests meet a fault.
@@ -283,10 +272,9 @@ impl Link {
         serve: impl FnOnce(&World, &Fate) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         self.life.point().await;
-        self.world.network().meter().count(self.who.role, request.kind);
         let (fate, struck) = self.world.network().fate(self.world.now(), &self.who, &request);
         for fault in struck {
-            self.world.note_fault(&self.who, fault, (&request, fate.answer));
+            self.world.note_fault(&self.who, fault, &request);
         }
         // As HTTP clients do, whoever uses them.
         let answer = tokio::time::timeout(CLIENT_DEADLINE, self.deliver(fate, serve)).await;

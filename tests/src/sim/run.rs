@@ -131,7 +131,6 @@ pub fn in_world<T, F: Future<Output = T>>(
     }));
     drop(runtime);
     let world = made.expect("making a world does not panic");
-    world.leave();
     if let Some(panic) = take_panic() {
         world.violate(Violation::new("no panic", panic));
     }
