@@ -129,7 +129,7 @@ impl TableHandle {
             let asked_at = Instant::now();
             let mut turn = self.inner.queue.lock().await;
             let mut tries = Tries::start(asked_at.elapsed());
-            if producer.commit_id().is_some_and(|id| turn.unknown.contains(&id)) {
+            if producer.commit_id().is_some_and(|id| turn.unknown.contains_key(&id)) {
                 written.earlier_call_is_unknown();
             }
             let result = self.attempts(producer, &mut turn, &mut written, &mut tries).await;
@@ -206,7 +206,10 @@ impl TableHandle {
         let request = match tries.prepared.take() {
             Some((same, request)) if same == location && !location.is_empty() => request,
             _ => match timed(&mut tries.times, producer.attempt(turn, &base)).await {
-                Ok(Step::Send(request)) => request,
+                Ok(Step::Send(request)) => {
+                    turn.may_name_files(producer.commit_id(), &base)?;
+                    request
+                }
                 _ if !loaded && producer.verdict_needs_head() => return Ok(Attempt::Again),
                 Ok(Step::Stop(stop)) => {
                     self.set_base(&base);
@@ -234,7 +237,9 @@ impl TableHandle {
     ) -> Result<Attempt<P::Stop>> {
         let commit_id = producer.commit_id();
         let before = written.sending(&request.files);
-        turn.unknown.extend(commit_id);
+        if let Some(id) = commit_id {
+            turn.unknown.entry(id).or_insert_with(|| base.metadata().last_sequence_number());
+        }
         let reply = self.inner.catalog.commit(base, request.requirements, request.updates);
         let reply = within(self.limits.request_timeout, "the commit", reply).await;
         let outcome = match reply.unwrap_or_else(CommitOutcome::Unknown) {
@@ -286,6 +291,22 @@ async fn timed<S>(
 }
 
 impl Turn {
+    /// Whether a commit whose earlier request has no answer may name its files again. That request may have landed,
+    /// been rolled back, and expired together with the files. Each snapshot has a sequence number of its own, so as
+    /// long as all numbers that were given since are those of snapshots in the metadata, none was expired.
+    fn may_name_files(&self, commit_id: Option<CommitId>, base: &Table) -> Result<()> {
+        let Some(&since) = commit_id.and_then(|id| self.unknown.get(&id)) else { return Ok(()) };
+        let metadata = base.metadata();
+        let given = metadata.last_sequence_number().saturating_sub(since);
+        let seen = metadata.snapshots().filter(|snapshot| snapshot.sequence_number() > since).count();
+        if i64::try_from(seen).is_ok_and(|seen| seen >= given) {
+            return Ok(());
+        }
+        let reason = "snapshots were expired since a request that has no answer: it may have been among them, and \
+                      its files with it";
+        Err(unknown_outcome(reason))
+    }
+
     /// The outcome of this commit is known.
     fn settle(&mut self, commit_id: Option<CommitId>) {
         if let Some(id) = commit_id {
