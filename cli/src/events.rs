@@ -149,6 +149,17 @@ fn value(event: &Event) -> Value {
         Event::TableChanged { schema_id, spec_id } => {
             json!({ "event": "table-changed", "schema_id": schema_id, "spec_id": spec_id })
         }
+        Event::Shards { from, to, reason } => {
+            json!({ "event": "shards", "from": from, "to": to, "reason": reason })
+        }
+        Event::Freshness(freshness) => json!({
+            "event": if freshness.missed_by.is_some() { "freshness-missed" } else { "freshness-met" },
+            "goal_permille": freshness.goal.permille,
+            "goal_ms": freshness.goal.within.as_millis() as u64,
+            "measured_ms": freshness.measured.as_millis() as u64,
+            "constraint": freshness.missed_by.map(|by| by.constraint.as_str()),
+            "constraint_ms": freshness.missed_by.map(|by| by.takes.as_millis() as u64),
+        }),
         Event::Unhealthy { oldest_row_age, reason } => json!({
             "event": "unhealthy", "oldest_row_age_ms": oldest_row_age.as_millis() as u64, "reason": reason,
         }),

@@ -9,8 +9,8 @@ use firn_table::commit::{ExpireOptions, Guarantee};
 use firn_table::ledger::WriterName;
 use firn_writer::WriterConfig;
 use firn_writer::config::{
-    AfterRollback, DeadLetters, End, ExpirySchedule, FlushLimits, Mode, OnBadMessage, OnGap, OnNewSource,
-    Start,
+    AfterRollback, DeadLetters, End, ExpirySchedule, FlushLimits, FreshnessGoal, Mode, OnBadMessage, OnGap,
+    OnNewSource, Start,
 };
 use firn_writer::decode::{ColumnOptions, DecodeOptions};
 use serde_json::{Map, Value, json};
@@ -53,6 +53,7 @@ pub(crate) fn writer_config(settings: &Settings) -> anyhow::Result<WriterConfig>
     config.guarantee = guarantee(settings);
     config.mode = mode(settings, config.mode);
     config.flush = flush(settings, config.flush);
+    config.freshness = freshness(settings)?;
     config.on_bad_message = match settings.text("write.on-bad-message") {
         Some("skip") => OnBadMessage::Skip,
         Some("dead-letter") => OnBadMessage::DeadLetter,
@@ -130,12 +131,49 @@ fn guarantee(settings: &Settings) -> Guarantee {
 }
 
 fn mode(settings: &Settings, default: Mode) -> Mode {
-    let interval = settings.duration("write.min-interval");
-    match (settings.text("write.mode"), interval, size(settings, "write.shards")) {
-        (Some("low-latency"), Some(min_interval), _) => Mode::LowLatency { min_interval },
-        (Some("low-latency"), None, _) => Mode::low_latency(),
-        (_, _, Some(shards)) => Mode::Fixed { shards },
-        (_, _, None) => default,
+    let shards = size(settings, "write.shards").unwrap_or(1);
+    match settings.text("write.mode") {
+        Some("low-latency") => match settings.duration("write.min-interval") {
+            Some(min_interval) => Mode::LowLatency { min_interval },
+            None => Mode::low_latency(),
+        },
+        Some("auto") => {
+            let most = size(settings, "write.max-shards").unwrap_or(shards);
+            Mode::Auto { min_shards: shards, max_shards: most.max(shards) }
+        }
+        Some("grouped") => {
+            let window = settings.duration("write.window").unwrap_or(DEFAULT_WINDOW);
+            Mode::Grouped { window, shards }
+        }
+        Some(_) => Mode::Fixed { shards },
+        None => default,
+    }
+}
+
+/// How long rows are collected where nothing is said.
+const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
+
+fn freshness(settings: &Settings) -> Result<Option<FreshnessGoal>, Problems> {
+    let Some(text) = settings.text("write.freshness") else { return Ok(None) };
+    let problem = |what: String| Problems(vec![settings.problem("write.freshness", what)]);
+    parse_freshness(text).map(Some).map_err(problem)
+}
+
+/// `p99 2s`: a percentile, or `max`, and a duration.
+fn parse_freshness(text: &str) -> Result<FreshnessGoal, String> {
+    let shape = "is not a percentile and a duration such as \"p99 2s\" or \"max 30s\"";
+    let (share, within) = text.trim().split_once(char::is_whitespace).ok_or(shape)?;
+    let within = units::parse_duration(within.trim()).map_err(|what| format!("{shape}: its time {what}"))?;
+    let permille = match share.strip_prefix('p') {
+        None if share == "max" => 1000,
+        Some(percent) => {
+            percent.parse::<f64>().ok().map(|p| p * 10.0).filter(|p| p.fract() == 0.0).ok_or(shape)? as u16
+        }
+        None => return Err(shape.to_owned()),
+    };
+    match permille {
+        1..=1000 if !within.is_zero() => Ok(FreshnessGoal { permille, within }),
+        _ => Err(format!("{shape}: p0.1 to p100, and a time above zero")),
     }
 }
 
@@ -275,6 +313,28 @@ mod tests {
         assert_eq!(mode(&low, Mode::Fixed { shards: 1 }), expected);
         let fixed = settings("[write]\nshards = 4\n");
         assert_eq!(mode(&fixed, Mode::Fixed { shards: 1 }), Mode::Fixed { shards: 4 });
+        let auto = settings("[write]\nmode = \"auto\"\nmax-shards = 6\n");
+        assert_eq!(mode(&auto, Mode::Fixed { shards: 1 }), Mode::Auto { min_shards: 1, max_shards: 6 });
+        let grouped = settings("[write]\nmode = \"grouped\"\nwindow = \"3s\"\nshards = 2\n");
+        let expected = Mode::Grouped { window: Duration::from_secs(3), shards: 2 };
+        assert_eq!(mode(&grouped, Mode::Fixed { shards: 1 }), expected);
+    }
+
+    #[test]
+    fn a_freshness_is_a_percentile_and_a_time() {
+        let goal = |permille, ms| FreshnessGoal { permille, within: Duration::from_millis(ms) };
+        for (text, expected) in
+            [("p99 2s", goal(990, 2_000)), ("p99.9  500ms", goal(999, 500)), ("max 1m", goal(1000, 60_000))]
+        {
+            assert_eq!(
+                freshness(&settings(&format!("[write]\nfreshness = \"{text}\""))).unwrap(),
+                Some(expected)
+            );
+        }
+        for text in ["2s", "p99", "p99.99 2s", "p101 2s", "p0 2s", "p-5 2s", "p99 0s", "p99 soon", "q99 2s"] {
+            let refused = freshness(&settings(&format!("[write]\nfreshness = \"{text}\""))).unwrap_err();
+            assert!(refused.to_string().contains("write.freshness"), "{text}: {refused}");
+        }
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct WriterConfig {
     pub mode: Mode,
     /// When a flush is sealed.
     pub flush: FlushLimits,
+    /// How fresh the table has to be: chooses age and bytes of flushes in place of [`Self::flush`]'s, from what
+    /// commits, uploads and decoding take, and in the mode `auto` the number of shards with them.
+    pub freshness: Option<FreshnessGoal>,
     /// What follows from a message that cannot be decoded.
     pub on_bad_message: OnBadMessage,
     /// Where dead letters go; used with [`OnBadMessage::DeadLetter`].
@@ -78,6 +81,21 @@ pub enum Mode {
         /// Number of shards, at least one.
         shards: usize,
     },
+    /// As `Fixed`, with a number of shards that follows backlog and throughput.
+    Auto {
+        /// The fewest shards, at least one: what it begins with.
+        min_shards: usize,
+        /// The most shards.
+        max_shards: usize,
+    },
+    /// Rows are collected for a window and written in the order of their message keys; rows of one key in the order
+    /// of their offsets.
+    Grouped {
+        /// How long rows are collected; less where [`FlushLimits::bytes`] or the memory budget end it.
+        window: Duration,
+        /// Number of shards, at least one.
+        shards: usize,
+    },
     /// A flush is sealed as soon as it can be committed right after the one before it.
     LowLatency {
         /// The shortest time between two seals: keeps an idle topic's few rows from becoming a file each.
@@ -86,11 +104,47 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Its name in configurations.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Fixed { .. } => "fixed",
+            Self::Auto { .. } => "auto",
+            Self::Grouped { .. } => "grouped",
+            Self::LowLatency { .. } => "low-latency",
+        }
+    }
+
+    /// What is wrong with it.
+    fn problem(&self) -> Option<String> {
+        match *self {
+            Self::Fixed { shards: 0 }
+            | Self::Grouped { shards: 0, .. }
+            | Self::Auto { min_shards: 0, .. } => Some("`shards` is 0: at least one is needed".to_owned()),
+            Self::Auto { min_shards, max_shards } if min_shards > max_shards => Some(format!(
+                "at least {min_shards} and at most {max_shards} shards: the range is empty; swap them"
+            )),
+            Self::Grouped { window, .. } if window.is_zero() => {
+                Some("the window is 0: no rows could be collected in it".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// Low latency with the interval that suits most tables.
     #[must_use]
     pub fn low_latency() -> Self {
         Self::LowLatency { min_interval: Duration::from_millis(100) }
     }
+}
+
+/// A share of messages that has to be visible within a time of being produced (DESIGN section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreshnessGoal {
+    /// The share, in thousandths: 990 is P99, 1000 is every message.
+    pub permille: u16,
+    /// The time from the message's timestamp to the commit.
+    pub within: Duration,
 }
 
 /// A flush is sealed when it reaches one of these.
@@ -211,6 +265,7 @@ impl WriterConfig {
             guarantee: Guarantee::default(),
             mode: Mode::Fixed { shards: 1 },
             flush: FlushLimits::default(),
+            freshness: None,
             on_bad_message: OnBadMessage::default(),
             dead_letters: DeadLetters::default(),
             on_gap: OnGap::default(),
@@ -241,8 +296,15 @@ impl WriterConfig {
                 problems.push(format!("`{key}` cannot be set: {why}"));
             }
         }
-        if self.mode == (Mode::Fixed { shards: 0 }) {
-            problems.push("`shards` is 0: at least one is needed".to_owned());
+        problems.extend(self.mode.problem());
+        if let Some(goal) = self.freshness
+            && (goal.within.is_zero() || !(1..=1000).contains(&goal.permille))
+        {
+            let FreshnessGoal { permille, within } = goal;
+            problems.push(format!(
+                "`freshness` of {permille} thousandths within {within:?} cannot be reached: give a share of 1 to 1000 \
+                 and a time above zero"
+            ));
         }
         if self.memory_bytes < MIN_MEMORY_BYTES {
             problems.push(format!(

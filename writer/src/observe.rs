@@ -92,6 +92,17 @@ pub enum Event {
         /// The default partition spec's id.
         spec_id: i32,
     },
+    /// The number of shards follows backlog and throughput (mode `auto`).
+    Shards {
+        /// Before.
+        from: usize,
+        /// From here on.
+        to: usize,
+        /// The load that it follows from.
+        reason: String,
+    },
+    /// The freshness goal is missed, or is met again.
+    Freshness(Freshness),
     /// Something keeps rows from becoming visible; the writer goes on trying.
     Unhealthy {
         /// Age of the oldest row that is not in the table.
@@ -108,6 +119,59 @@ pub enum Event {
     },
     /// The writer was told to stop and commits what it has in hand.
     Stopping,
+}
+
+/// How the freshness goal is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freshness {
+    /// The goal.
+    pub goal: crate::config::FreshnessGoal,
+    /// What the goal's share of the recent messages took from produce to visible, at most; rounded up by less than
+    /// a tenth.
+    pub measured: Duration,
+    /// What stands in the way; `None` where the goal is met.
+    pub missed_by: Option<Bottleneck>,
+}
+
+/// The stage that takes most of the time, with what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// The stage.
+    pub constraint: Constraint,
+    /// Its time for one flush of late.
+    pub takes: Duration,
+}
+
+/// What can keep a table from being fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Constraint {
+    /// From produce to the writer: the broker, or a backlog of old messages.
+    Fetch,
+    /// The memory budget: the intake waits for it.
+    Memory,
+    /// Decoding, with the wait for it.
+    Decode,
+    /// Encoding files.
+    Encode,
+    /// Uploading files.
+    Upload,
+    /// The catalog's commit, with the wait for the commit before it.
+    Commit,
+}
+
+impl Constraint {
+    /// Its name, stable.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Memory => "memory",
+            Self::Decode => "decode",
+            Self::Encode => "encode",
+            Self::Upload => "upload",
+            Self::Commit => "catalog-commit",
+        }
+    }
 }
 
 /// A commit that landed, with what it took.

@@ -129,6 +129,8 @@ fn of_writer(event: &firn_writer::Event) -> Option<String> {
         Event::TableChanged { schema_id, spec_id } => {
             format!("told: writes schema {schema_id} and spec {spec_id} now")
         }
+        Event::Shards { from, to, reason } => format!("told: {from} shards become {to}, {reason}"),
+        Event::Freshness(freshness) => format!("told: freshness of {freshness:?}"),
         Event::Unhealthy { reason, .. } => format!("told: unhealthy, {reason}"),
         Event::Healthy => "told: healthy again".to_owned(),
         Event::Stopping => "stopping".to_owned(),

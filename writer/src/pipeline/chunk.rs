@@ -10,8 +10,10 @@ use firn_table::ledger::OffsetRange;
 use iceberg::spec::Struct;
 use tokio::time::Instant;
 
+use super::order::RowOrder;
 use super::produced::Produced;
 use super::shape::TableShape;
+use super::spread::assign;
 use crate::budget::Charge;
 use crate::config::OnBadMessage;
 use crate::dead_letters::DeadLetter;
@@ -56,6 +58,7 @@ pub(crate) struct Rows {
 pub(crate) struct DecodeRules {
     pub on_bad: OnBadMessage,
     pub shards: u32,
+    pub order: RowOrder,
 }
 
 /// Rejections of one chunk that are reported one by one; the others are only counted.
@@ -193,6 +196,7 @@ fn route(
     if batch.num_rows() == 0 {
         return Ok(());
     }
+    let batch = rules.order.carry(batch, messages)?;
     for (shard, whole) in shards(rules.shards, messages, batch)? {
         let (all_bytes, all_rows) = (whole.get_array_memory_size(), whole.num_rows());
         for (partition, batch) in shape.router.split(&whole)? {
@@ -209,8 +213,8 @@ fn shards(shards: u32, messages: &[&Message<'_>], batch: RecordBatch) -> Result<
         return Ok(vec![(0, batch)]);
     }
     let mut indices: Vec<Vec<u32>> = vec![Vec::new(); shards as usize];
-    for (row, message) in (0u32..).zip(messages) {
-        indices[shard_of(message, shards) as usize].push(row);
+    for (row, shard) in (0u32..).zip(assign(messages, shards)) {
+        indices[shard as usize].push(row);
     }
     (0u32..)
         .zip(indices)
@@ -223,17 +227,4 @@ fn shards(shards: u32, messages: &[&Message<'_>], batch: RecordBatch) -> Result<
             Ok((shard, taken))
         })
         .collect()
-}
-
-/// Rows of one key go to one shard. Messages without a key go there in runs of offsets, so that most fetches stay
-/// whole. FNV-1a with a final mix, since Kafka's own partitioner used another hash of the same key already.
-fn shard_of(message: &Message<'_>, shards: u32) -> u32 {
-    let hash = match message.key {
-        Some(key) => key
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)),
-        None => (message.offset >> 10) as u64 ^ ((message.partition as u64) << 32),
-    };
-    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    ((mixed >> 32) % u64::from(shards)) as u32
 }

@@ -17,6 +17,7 @@ use super::fence::Rivalry;
 use super::files::{FileDone, FileWrites};
 use super::flush::Flush;
 use super::letters::DeadLetterState;
+use super::order::RowOrder;
 use super::shape::TableShape;
 use crate::budget::Budget;
 use crate::config::{End, Mode, WriterConfig};
@@ -140,13 +141,16 @@ impl Pipeline {
         let limits = CommitLimits { max_conflicts: u32::MAX, deadline: None, ..handle.limits().clone() };
         let handle = handle.with_limits(limits);
         let shape = Arc::new(TableShape::of(handle.table(), 0)?);
-        let shards = match config.mode {
-            Mode::Fixed { shards } => u32::try_from(shards).unwrap_or(u32::MAX),
-            Mode::LowLatency { .. } => 1,
+        let (shards, order) = match config.mode {
+            Mode::Fixed { shards } | Mode::Auto { min_shards: shards, .. } => (shards, RowOrder::Arrival),
+            Mode::Grouped { shards, .. } => (shards, RowOrder::Key),
+            Mode::LowLatency { .. } => (1, RowOrder::Arrival),
         };
-        let rules = DecodeRules { on_bad: config.on_bad_message, shards };
+        let shards = u32::try_from(shards).unwrap_or(u32::MAX);
+        let rules = DecodeRules { on_bad: config.on_bad_message, shards, order };
         let decoding = Decoding::new(environment.cpu, rules, config.decode.clone(), shape)?;
-        let writes = FileWrites::new(handle.stores().clone(), environment.cpu, config.upload_concurrency);
+        let writes =
+            FileWrites::new(handle.stores().clone(), environment.cpu, order, config.upload_concurrency);
         let expiry = Expiry::new(config.expiry.clone());
         let letters = DeadLetterState::new(Share::new(&config.dead_letters));
         Ok(Self {

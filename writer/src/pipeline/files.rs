@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_table::files::{EncodedFile, FileTarget, NewFile, data_file_location, encode_file, upload};
+use firn_table::files::{EncodedFile, FileTarget, NewFile, data_file_location, upload};
 use firn_table::storage::Stores;
 use object_store::ObjectStoreExt;
 use tokio::sync::Semaphore;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::flush::Buffer;
+use super::order::RowOrder;
 use super::{Cpu, on_cpu};
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +28,7 @@ pub(crate) struct FileWrites {
 struct Lanes {
     stores: Stores,
     cpu: Cpu,
+    order: RowOrder,
     uploads: Arc<Semaphore>,
     cores: Arc<Semaphore>,
 }
@@ -56,10 +58,10 @@ const FIRST_RETRY_WAIT: Duration = Duration::from_millis(50);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 impl FileWrites {
-    pub(crate) fn new(stores: Stores, cpu: Cpu, concurrency: usize) -> Self {
+    pub(crate) fn new(stores: Stores, cpu: Cpu, order: RowOrder, concurrency: usize) -> Self {
         let uploads = Arc::new(Semaphore::new(concurrency));
         let cores = Arc::new(Semaphore::new(cpu.parallelism()));
-        Self { lanes: Lanes { stores, cpu, uploads, cores }, tasks: JoinSet::new() }
+        Self { lanes: Lanes { stores, cpu, order, uploads, cores }, tasks: JoinSet::new() }
     }
 
     pub(crate) fn in_flight(&self) -> usize {
@@ -128,8 +130,8 @@ impl Lanes {
         let encoded = {
             let Ok(_core) = self.cores.acquire().await else { return Ok(None) };
             let began = Instant::now();
-            let format = shape.format.clone();
-            let encoded = on_cpu(self.cpu, move || encode_file(&format, &batches)).await??;
+            let (order, format) = (self.order, shape.format.clone());
+            let encoded = on_cpu(self.cpu, move || order.encode(&format, &batches)).await??;
             *encode_time = began.elapsed();
             encoded
         };

@@ -1,6 +1,6 @@
 //! When to seal a flush. Pure: it sees a [`Situation`] and returns a [`Decision`].
 //!
-//! | trigger | fixed | low latency |
+//! | trigger | fixed, auto, grouped | low latency |
 //! | --- | --- | --- |
 //! | age of the oldest row | yes, unless a sealed flush waits already | the same |
 //! | the commit before it is about to end | no | yes |
@@ -132,7 +132,7 @@ fn needs_memory(at: &Situation) -> bool {
 fn due(mode: Mode, limits: &FlushLimits, at: &Situation) -> Instant {
     let by_age = at.open.oldest.unwrap_or(at.now) + limits.age;
     match mode {
-        Mode::Fixed { .. } => by_age,
+        Mode::Fixed { .. } | Mode::Auto { .. } | Mode::Grouped { .. } => by_age,
         Mode::LowLatency { min_interval } => {
             let spaced = at.last_seal.map_or(at.now, |last| last + min_interval);
             let in_time = at.committing_since.map_or(at.now, |since| {

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use firn_table::catalog::{CatalogOptions, IfMissing, OpenCatalog, open_catalog};
-use firn_table::commit::TableHandle;
+use firn_table::commit::{Guarantee, TableHandle};
 use firn_table::files::read_data_file;
 use firn_table::layout::live_files;
 use firn_table::ledger::{Ledger, Standing, TopicPartition, WriterName};
@@ -158,9 +159,17 @@ impl World {
     }
 
     fn produce_text(&self, partition: i32, text: &str) {
+        self.append(partition, None, text);
+    }
+
+    fn produce_keyed(&self, partition: i32, id: i64, key: Option<&str>) {
+        self.append(partition, key, &format!(r#"{{"id":{id}}}"#));
+    }
+
+    fn append(&self, partition: i32, key: Option<&str>, text: &str) {
         let timestamp_ms = chrono::Utc::now().timestamp_millis();
-        let value = Some(text.as_bytes().to_vec());
-        self.log.append(&tp(partition), MemoryRecord { key: None, value, timestamp_ms });
+        let (key, value) = (key.map(|k| k.as_bytes().to_vec()), Some(text.as_bytes().to_vec()));
+        self.log.append(&tp(partition), MemoryRecord { key, value, timestamp_ms });
     }
 
     async fn start(&self, config: WriterConfig) -> Running {
@@ -183,21 +192,28 @@ impl World {
 
     /// The ids of all rows, sorted.
     async fn ids(&self) -> Vec<i64> {
+        let mut ids = self.ids_by_file().await.concat();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The ids of each file's rows, in the file's order.
+    async fn ids_by_file(&self) -> Vec<Vec<i64>> {
         let handle = self.handle().await;
         let table = handle.table();
         let Some(head) = table.metadata().current_snapshot_id() else { return Vec::new() };
-        let mut ids = Vec::new();
+        let mut all = Vec::new();
         for file in live_files(&table, head).await.unwrap() {
             let schema = table.metadata().current_schema();
             let batches = read_data_file(handle.stores(), &table, schema, &file.file, 10_000).await.unwrap();
             let batches: Vec<_> = batches.try_collect().await.unwrap();
-            for batch in batches {
+            let of = |batch: &RecordBatch| {
                 let column = batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().clone();
-                ids.extend(column.iter().flatten());
-            }
+                column.iter().flatten().collect::<Vec<i64>>()
+            };
+            all.push(batches.iter().flat_map(of).collect());
         }
-        ids.sort_unstable();
-        ids
+        all
     }
 
     async fn ledger(&self) -> Option<Ledger> {
@@ -574,21 +590,91 @@ async fn many_partitions_stay_within_the_budget() {
     world.assert_no_orphans().await;
 }
 
+fn modes() -> [Mode; 5] {
+    let window = Duration::from_millis(100);
+    [
+        Mode::Fixed { shards: 1 },
+        Mode::Fixed { shards: 4 },
+        Mode::Auto { min_shards: 1, max_shards: 4 },
+        Mode::Grouped { window, shards: 2 },
+        Mode::low_latency(),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn shards_and_low_latency_write_all_rows() {
-    for mode in [Mode::Fixed { shards: 4 }, Mode::low_latency()] {
-        let world = World::new(2).await;
-        for n in 0..500 {
-            let timestamp_ms = chrono::Utc::now().timestamp_millis();
-            let value = Some(format!(r#"{{"id":{n}}}"#).into_bytes());
-            let key = Some(format!("k{}", n % 50).into_bytes());
-            world.log.append(&tp(0), MemoryRecord { key, value, timestamp_ms });
-        }
-        let report = world.start(WriterConfig { mode, ..until_end() }).await.ended().await.unwrap();
-        assert_eq!(report.rows, 500, "{mode:?}");
-        world.assert_whole(&[500]).await;
-        if let Mode::Fixed { shards } = mode {
-            assert_eq!(report.files, report.commits * shards as u64);
+async fn every_mode_writes_all_rows_with_both_guarantees() {
+    for mode in modes() {
+        for guarantee in [Guarantee::ExactlyOnce, Guarantee::AtLeastOnce] {
+            let world = World::new(2).await;
+            for n in 0..500 {
+                world.produce_keyed(0, n, Some(&format!("k{}", n % 50)));
+            }
+            let config = WriterConfig { mode, guarantee, ..until_end() };
+            let report = world.start(config).await.ended().await.unwrap();
+            assert_eq!(report.rows, 500, "{mode:?} {guarantee:?}");
+            world.assert_whole(&[500]).await;
+            world.assert_no_orphans().await;
+            if let Mode::Fixed { shards } | Mode::Grouped { shards, .. } = mode {
+                assert_eq!(report.files, report.commits * shards as u64, "{mode:?} {guarantee:?}");
+            }
         }
     }
+}
+
+/// Rows of one key stand together, keys in order, rows without a key first, and each key's rows by offset, also where
+/// the file has rows of several fetches.
+#[tokio::test(flavor = "multi_thread")]
+async fn grouped_files_are_in_key_order_and_stable_by_offset() {
+    let world = World::new(1).await;
+    let key = |id: i64| (id % 7 != 0).then(|| format!("k{}", (id * 31) % 7));
+    for id in 0..20_000 {
+        world.produce_keyed(0, id, key(id).as_deref());
+    }
+    let mode = Mode::Grouped { window: Duration::from_secs(3600), shards: 1 };
+    let report = world.start(WriterConfig { mode, ..until_end() }).await.ended().await.unwrap();
+    assert_eq!((report.rows, report.files), (20_000, 1));
+    let mut expected: Vec<i64> = (0..20_000).collect();
+    expected.sort_by_key(|id| (key(*id), *id));
+    assert_eq!(world.ids_by_file().await, vec![expected]);
+}
+
+/// L3: the rows of a hot key are in several shards' files, in key order each.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hot_key_is_spread_over_shards() {
+    for mode in [Mode::Fixed { shards: 4 }, Mode::Grouped { window: Duration::from_secs(3600), shards: 4 }] {
+        let world = World::new(1).await;
+        let key = |id: i64| if id % 10 < 8 { "hot".to_owned() } else { format!("k{id}") };
+        for id in 0..4_000 {
+            world.produce_keyed(0, id, Some(&key(id)));
+        }
+        let report = world.start(WriterConfig { mode, ..until_end() }).await.ended().await.unwrap();
+        assert_eq!((report.rows, report.files), (4_000, 4), "{mode:?}");
+        for ids in world.ids_by_file().await {
+            let hot = ids.iter().filter(|id| key(**id) == "hot").count();
+            assert!(
+                (600..=1_000).contains(&hot),
+                "{mode:?}: {hot} of 3,200 rows of the hot key are in one file"
+            );
+            let sorted = ids.is_sorted_by_key(|id| (key(*id), *id));
+            assert!(sorted || matches!(mode, Mode::Fixed { .. }), "{mode:?}: {ids:?}");
+        }
+    }
+}
+
+/// The window ends early where the budget is short, and nothing is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_is_bounded_by_the_memory_budget() {
+    let world = World::new(1).await;
+    let padding = "x".repeat(1_000);
+    for id in 0..40_000_i64 {
+        let (key, text) = (format!("k{}", id % 100), format!(r#"{{"id":{id},"name":"{padding}"}}"#));
+        world.append(0, Some(&key), &text);
+    }
+    let mode = Mode::Grouped { window: Duration::from_secs(3600), shards: 1 };
+    let running = world.start(WriterConfig { mode, memory_bytes: 16 << 20, ..until_end() }).await;
+    let budget = Arc::clone(&running.budget);
+    let report = running.ended().await.unwrap();
+    assert!(report.commits > 1, "40 MB do not fit into one window");
+    assert!(budget.peak() < budget.limit() * 5 / 4, "peak {} of {}", budget.peak(), budget.limit());
+    world.assert_whole(&[40_000]).await;
 }

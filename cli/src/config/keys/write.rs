@@ -51,14 +51,32 @@ pub(super) const WRITE: &[Key] = &[
         .flag("guarantee"),
     Key::new(
         "write.mode",
-        Kind::Choice(&["fixed", "low-latency"]),
-        "How rows become files: `fixed` flushes by age, bytes and rows; `low-latency` as soon as the last commit is out.",
+        Kind::Choice(&["fixed", "auto", "grouped", "low-latency"]),
+        "How rows become files: `fixed` flushes by age, bytes and rows; `auto` also lets the number of shards follow \
+         the load; `grouped` collects for a window and writes in key order; `low-latency` flushes as soon as the last \
+         commit is out.",
     )
     .or("fixed")
     .flag("mode"),
-    Key::new("write.shards", Kind::Count(1, 1_024), "Files per table partition and flush in the mode `fixed`.")
-        .or("1")
-        .flag("shards"),
+    Key::new(
+        "write.shards",
+        Kind::Count(1, 1_024),
+        "Files per table partition and flush; the fewest of them in the mode `auto`.",
+    )
+    .or("1")
+    .flag("shards"),
+    Key::new("write.max-shards", Kind::Count(1, 1_024), "The most files per partition and flush in the mode `auto`.")
+        .or("16"),
+    Key::new("write.window", Kind::Duration, "How long rows are collected per key in the mode `grouped`.")
+        .or("10s")
+        .flag("window"),
+    Key::new(
+        "write.freshness",
+        Kind::Text,
+        "How fresh the table has to be, such as \"p99 2s\": chooses age and size of flushes instead of the keys below.",
+    )
+    .so("the promise would be another one")
+    .flag("freshness"),
     Key::new(
         "write.min-interval",
         Kind::Duration,
