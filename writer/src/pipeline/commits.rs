@@ -13,9 +13,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::assign::{FIRST_WAIT, passes};
+use super::control::Course;
 use super::engine::{NO_EPOCH, Phase, Pipeline, average};
 use super::files::FileWork;
 use super::flush::{Buffer, Flush};
+use super::freshness::Pressure;
 use super::letters::commit;
 use super::policy::{Decision, Memory, Situation, Urgency, decide};
 use super::shape::TableShape;
@@ -70,7 +72,7 @@ impl Pipeline {
         let now = Instant::now();
         loop {
             let situation = self.situation(now);
-            match decide(self.config.mode, &self.config.flush, &situation) {
+            match decide(self.config.mode, self.control.limits(), &situation) {
                 Decision::Wait(until) => {
                     let next_look = now + NEXT_LOOK;
                     let revoke = self.revoking.as_ref().map_or(next_look, |r| r.deadline);
@@ -107,7 +109,10 @@ impl Pipeline {
     fn seal(&mut self, now: Instant) -> Result<()> {
         let buffers = self.open().take_all();
         self.write(buffers)?;
+        let interval =
+            self.last_seal.map_or(self.control.limits().age, |at| now.saturating_duration_since(at));
         let flush = self.open();
+        flush.interval = interval;
         flush.sealed_at = Some(now);
         flush.phases.buffer = flush.oldest.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         if flush.is_ready() {
@@ -201,6 +206,13 @@ impl Pipeline {
         let dead_letters = flush.dead_letters;
         let offsets = flush.ranges.iter().map(|r| (r.partition.clone(), r.next)).collect();
         self.source.record(offsets);
+        let memory = Memory { used: self.budget.used(), limit: self.budget.limit() };
+        let course = Course {
+            write: flush.write_time(),
+            bytes: flush.taken_bytes,
+            chunks: flush.chunks,
+            memory: if memory.is_short() { Pressure::Short } else { Pressure::Free },
+        };
         let event = self.commit_event(flush, commit_id, since, &committed);
         self.report.rows += event.rows;
         self.report.rejected += event.rejected;
@@ -209,7 +221,9 @@ impl Pipeline {
         self.report.bytes += event.bytes;
         self.report.commits += 1;
         self.report.dead_letters += dead_letters;
+        let freshness = self.control.landed(&event, course);
         self.tell(Event::Committed(Box::new(event)));
+        freshness.into_iter().for_each(|event| self.tell(event));
         self.adopt(committed)
     }
 

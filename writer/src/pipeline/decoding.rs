@@ -72,6 +72,11 @@ impl Decoding {
         self.dead = Arc::new(dead);
     }
 
+    /// What is decoded from here on goes to so many shards.
+    pub(crate) fn set_shards(&mut self, shards: u32) {
+        self.rules.shards = shards;
+    }
+
     pub(crate) fn push(&mut self, fetched: Fetched) {
         self.pending.push_back(fetched);
     }

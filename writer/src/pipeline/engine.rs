@@ -12,15 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::Environment;
 use super::chunk::{Chunk, DecodeRules};
 use super::commits::{Committing, Expiry};
+use super::control::Control;
 use super::decoding::Decoding;
 use super::fence::Rivalry;
 use super::files::{FileDone, FileWrites};
 use super::flush::Flush;
 use super::letters::DeadLetterState;
-use super::order::RowOrder;
 use super::shape::TableShape;
+use super::shards::{Change, Load};
 use crate::budget::Budget;
-use crate::config::{End, Mode, WriterConfig};
+use crate::config::{End, WriterConfig};
 use crate::dead_letters::Share;
 use crate::observe::{Event, Observer, Status, WriterReport};
 use crate::ranges::place;
@@ -84,6 +85,7 @@ pub(super) struct Pipeline {
     pub(super) revoking: Option<Revoking>,
     pub(super) phase: Phase,
 
+    pub(super) control: Control,
     pub(super) decoding: Decoding,
     /// Flushes in order; the last one is open, the ones before it are sealed.
     pub(super) line: VecDeque<Flush>,
@@ -141,12 +143,8 @@ impl Pipeline {
         let limits = CommitLimits { max_conflicts: u32::MAX, deadline: None, ..handle.limits().clone() };
         let handle = handle.with_limits(limits);
         let shape = Arc::new(TableShape::of(handle.table(), 0)?);
-        let (shards, order) = match config.mode {
-            Mode::Fixed { shards } | Mode::Auto { min_shards: shards, .. } => (shards, RowOrder::Arrival),
-            Mode::Grouped { shards, .. } => (shards, RowOrder::Key),
-            Mode::LowLatency { .. } => (1, RowOrder::Arrival),
-        };
-        let shards = u32::try_from(shards).unwrap_or(u32::MAX);
+        let control = Control::new(&config);
+        let (shards, order) = (control.shards(), control.order());
         let rules = DecodeRules { on_bad: config.on_bad_message, shards, order };
         let decoding = Decoding::new(environment.cpu, rules, config.decode.clone(), shape)?;
         let writes =
@@ -166,6 +164,7 @@ impl Pipeline {
             next_epoch: 1,
             revoking: None,
             phase: Phase::Running,
+            control,
             decoding,
             line: VecDeque::from([Flush::new(0)]),
             next_flush: 1,
@@ -371,9 +370,26 @@ impl Pipeline {
         flush.files.extend(done.outcome?);
         if let Some(sealed_at) = flush.sealed_at.filter(|_| flush.is_ready()) {
             flush.ready_at = Some(now);
-            self.usual_write = average(self.usual_write, now.saturating_duration_since(sealed_at));
+            let (write, number) = (now.saturating_duration_since(sealed_at), flush.number);
+            self.usual_write = average(self.usual_write, write);
+            self.follow_load(number, write);
         }
         Ok(())
+    }
+
+    /// Changes the number of shards as the load that shows in a written flush has it.
+    fn follow_load(&mut self, number: u64, write: Duration) {
+        let Some(flush) = self.line.iter().find(|f| f.number == number) else { return };
+        let load = Load {
+            flush_bytes: flush.taken_bytes,
+            write,
+            interval: flush.interval,
+            backlog_bytes: self.line.iter().map(Flush::unwritten_bytes).sum(),
+        };
+        if let Some(Change { from, to, reason }) = self.control.written(&load) {
+            self.decoding.set_shards(to);
+            self.tell(Event::Shards { from: from as usize, to: to as usize, reason });
+        }
     }
 
     /// Tells when rows stay invisible for too long, and when that is over.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
@@ -34,6 +35,12 @@ pub(crate) struct Flush {
     pub outstanding: usize,
     /// Files named so far.
     pub named: usize,
+    /// Bytes in memory that were handed to file writers.
+    pub taken_bytes: usize,
+    /// Fetches in it.
+    pub chunks: u32,
+    /// From the seal before it to its own.
+    pub interval: Duration,
     pub sealed_at: Option<Instant>,
     pub ready_at: Option<Instant>,
     /// When its oldest row was decoded.
@@ -117,6 +124,9 @@ impl Flush {
             files: Vec::new(),
             outstanding: 0,
             named: 0,
+            taken_bytes: 0,
+            chunks: 0,
+            interval: Duration::ZERO,
             sealed_at: None,
             ready_at: None,
             oldest: None,
@@ -140,6 +150,7 @@ impl Flush {
             self.phases.fetch = now.saturating_duration_since(fetched_at).saturating_sub(decode_time);
         }
         self.phases.decode += decode_time;
+        self.chunks += 1;
         self.produced.absorb(produced);
         self.ranges.append(range)?;
         for Rows { partition, shard, batch, bytes } in rows {
@@ -177,9 +188,23 @@ impl Flush {
         self.buffers.iter().map(|b| b.charge.bytes()).sum()
     }
 
+    /// Bytes that are decoded and not in a file yet.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.buffered_bytes() + if self.outstanding > 0 { self.taken_bytes } else { 0 }
+    }
+
+    /// From the seal to the last file.
+    pub(crate) fn write_time(&self) -> Duration {
+        match (self.sealed_at, self.ready_at) {
+            (Some(sealed), Some(ready)) => ready.saturating_duration_since(sealed),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Takes all buffers.
     pub(crate) fn take_all(&mut self) -> Vec<Buffer> {
         self.index.clear();
+        self.taken_bytes += self.buffered_bytes();
         std::mem::take(&mut self.buffers)
     }
 
@@ -202,6 +227,7 @@ impl Flush {
             let key = BufferKey { generation, shard, partition: buffer.partition.clone() };
             self.index.insert(key, at);
         }
+        self.taken_bytes = self.taken_bytes.saturating_sub(rest.iter().map(|b| b.charge.bytes()).sum());
         self.buffers = rest;
         Ok(buffers)
     }

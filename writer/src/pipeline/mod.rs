@@ -12,6 +12,7 @@
 //! | `commits` | sealing, merging, committing, and what follows from each outcome |
 //! | `letters` | dead letters: claims on assignment, letters before rows |
 //! | `policy`, `start`, `fence` | the decisions, pure |
+//! | `control` | limits and shards, as configured or by `freshness` and `shards`, the pure controllers |
 //! | `spread`, `order` | which shard a row goes to, and the order of rows in a file, pure |
 //! | `decoding`, `chunk`, `flush`, `files` | the stages and the values that pass through them |
 //! | `shape`, `produced` | a table's schema and spec at one time; timestamps of messages |
@@ -22,17 +23,20 @@
 mod assign;
 mod chunk;
 mod commits;
+mod control;
 mod decoding;
 mod engine;
 mod fence;
 mod files;
 mod flush;
+mod freshness;
 mod letters;
 mod order;
 mod policy;
 mod produced;
 mod revoke;
 mod shape;
+mod shards;
 mod spread;
 mod start;
 #[cfg(test)]

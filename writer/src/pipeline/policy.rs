@@ -71,7 +71,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Short: the intake has to wait, or soon will.
-    fn is_short(self) -> bool {
+    pub(crate) fn is_short(self) -> bool {
         self.used > self.limit / 4 * 3
     }
 }

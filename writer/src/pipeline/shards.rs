@@ -15,7 +15,7 @@ pub(crate) struct Load {
     pub flush_bytes: usize,
     /// From its seal until its last file was stored.
     pub write: Duration,
-    /// From the seal before it to its own: never less than the configured age.
+    /// From the seal before it to its own.
     pub interval: Duration,
     /// Bytes that are decoded and not yet written.
     pub backlog_bytes: usize,
