@@ -82,7 +82,14 @@ fn all_problems_of_a_file_are_told_on_standard_error() {
 
 #[test]
 fn configuration_files_of_the_examples_are_right() {
-    for file in ["write.toml", "write-fixed.toml", "write-low-latency.toml", "compact.toml"] {
+    for file in [
+        "write.toml",
+        "write-fixed.toml",
+        "write-auto.toml",
+        "write-grouped.toml",
+        "write-low-latency.toml",
+        "compact.toml",
+    ] {
         let path = examples().join(file);
         let path = path.to_str().expect("a path that is text");
         let output = run(&["--config", path, "check"]);

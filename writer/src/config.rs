@@ -357,4 +357,21 @@ mod tests {
             assert!(text.contains(problem), "{problem} is not in: {text}");
         }
     }
+
+    #[test]
+    fn modes_and_goals_without_meaning_are_refused() {
+        let good = WriterConfig::new(WriterName::new("w").unwrap(), vec!["t".to_owned()], "b:1");
+        let window = Duration::ZERO;
+        for (mode, problem) in [
+            (Mode::Auto { min_shards: 0, max_shards: 2 }, "`shards` is 0"),
+            (Mode::Auto { min_shards: 3, max_shards: 2 }, "the range is empty"),
+            (Mode::Grouped { window, shards: 1 }, "the window is 0"),
+        ] {
+            let error = WriterConfig { mode, ..good.clone() }.validate().unwrap_err();
+            assert!(error.to_string().contains(problem), "{error}");
+        }
+        let goal = FreshnessGoal { permille: 1_001, within: Duration::from_secs(1) };
+        let error = WriterConfig { freshness: Some(goal), ..good }.validate().unwrap_err();
+        assert!(error.to_string().contains("`freshness` of 1001 thousandths"), "{error}");
+    }
 }

@@ -25,7 +25,9 @@ use uuid::Uuid;
 
 use super::{Cpu, Environment, Parts, run_pipeline};
 use crate::budget::Budget;
-use crate::config::{AfterRollback, End, FlushLimits, Mode, OnBadMessage, OnGap, WriterConfig};
+use crate::config::{
+    AfterRollback, End, FlushLimits, FreshnessGoal, Mode, OnBadMessage, OnGap, WriterConfig,
+};
 use crate::create::{NewTable, create_table};
 use crate::observe::{Event, Observer, WriterReport};
 use crate::source::memory::{MemoryLog, MemoryRecord};
@@ -677,4 +679,23 @@ async fn a_window_is_bounded_by_the_memory_budget() {
     assert!(report.commits > 1, "40 MB do not fit into one window");
     assert!(budget.peak() < budget.limit() * 5 / 4, "peak {} of {}", budget.peak(), budget.limit());
     world.assert_whole(&[40_000]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freshness_out_of_reach_is_told_with_what_stands_in_the_way() {
+    let world = World::new(1).await;
+    let goal = FreshnessGoal { permille: 990, within: Duration::from_millis(1) };
+    let running = world.start(WriterConfig { freshness: Some(goal), ..config() }).await;
+    let missed = |events: &[Event]| {
+        events.iter().any(|e| matches!(e, Event::Freshness(f) if f.goal == goal && f.missed_by.is_some()))
+    };
+    let mut rows = 0;
+    while !missed(&running.recorder.events()) && rows < 1_000 {
+        world.produce(0, 10);
+        rows += 10;
+        running.recorder.until_rows(rows).await;
+    }
+    assert!(missed(&running.recorder.events()), "{:#?}", running.recorder.events());
+    running.stop().await.unwrap();
+    world.assert_whole(&[rows as i64]).await;
 }
