@@ -18,6 +18,7 @@ use iceberg::spec::Schema;
 pub mod avro;
 mod bytes;
 mod column;
+pub mod fate;
 pub(crate) mod fault;
 mod frame;
 pub mod json;

@@ -1,18 +1,11 @@
 //! Random schemas and messages, broken ones among them: the fast decoder and the reference agree on every one.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
-    TimestampMicrosecondType,
-};
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
 use iceberg::spec::{ListType, MapType, NestedFieldRef, PrimitiveType, StructType};
 
 use super::super::{
     BinaryText, ColumnOptions, NumberText, StringValues, TimestampNumbers, TimestampPrecision, UnknownFields,
 };
-use super::reference::{self, Cell};
+use super::reference::{self, cell};
 use super::*;
 use crate::generate::random::Random;
 
@@ -83,7 +76,7 @@ fn pick<T: Copy>(random: &mut Random, values: &[T]) -> T {
     values[random.below(values.len() as u64) as usize]
 }
 
-fn options(random: &mut Random) -> DecodeOptions {
+pub(super) fn options(random: &mut Random) -> DecodeOptions {
     use TimestampNumbers as N;
     let defaults = ColumnOptions {
         timestamp_numbers: pick(random, &[N::Reject, N::Seconds, N::Millis, N::Micros, N::Nanos]),
@@ -395,45 +388,5 @@ fn any_value(random: &mut Random, out: &mut String, depth: u64) {
     // Deeper than is allowed, now and then.
     if random.below(200) == 0 {
         *out = format!("{}{out}{}", "[".repeat(9), "]".repeat(9));
-    }
-}
-
-/// The value of a column in a row.
-fn cell(column: &ArrayRef, row: usize) -> Cell {
-    if column.is_null(row) {
-        return Cell::Null;
-    }
-    match column.data_type() {
-        DataType::Boolean => Cell::Boolean(column.as_boolean().value(row)),
-        DataType::Int32 => Cell::Integer(column.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Int64 => Cell::Integer(column.as_primitive::<Int64Type>().value(row).into()),
-        DataType::Date32 => Cell::Integer(column.as_primitive::<Date32Type>().value(row).into()),
-        DataType::Time64(_) => {
-            Cell::Integer(column.as_primitive::<Time64MicrosecondType>().value(row).into())
-        }
-        DataType::Timestamp(_, _) => {
-            Cell::Integer(column.as_primitive::<TimestampMicrosecondType>().value(row).into())
-        }
-        DataType::Decimal128(_, _) => Cell::Integer(column.as_primitive::<Decimal128Type>().value(row)),
-        DataType::Float32 => Cell::Bits(f64::from(column.as_primitive::<Float32Type>().value(row)).to_bits()),
-        DataType::Float64 => Cell::Bits(column.as_primitive::<Float64Type>().value(row).to_bits()),
-        DataType::Utf8 => Cell::Bytes(column.as_string::<i32>().value(row).as_bytes().to_vec()),
-        DataType::LargeBinary => Cell::Bytes(column.as_binary::<i64>().value(row).to_vec()),
-        DataType::FixedSizeBinary(_) => Cell::Bytes(column.as_fixed_size_binary().value(row).to_vec()),
-        DataType::Struct(_) => {
-            Cell::Struct(column.as_struct().columns().iter().map(|child| cell(child, row)).collect())
-        }
-        DataType::List(_) => {
-            let values = column.as_list::<i32>().value(row);
-            Cell::List((0..values.len()).map(|element| cell(&values, element)).collect())
-        }
-        DataType::Map(_, _) => {
-            let entries = column.as_map().value(row);
-            let (keys, values) = (entries.column(0).as_string::<i32>(), entries.column(1));
-            Cell::Map(
-                (0..entries.len()).map(|entry| (keys.value(entry).to_owned(), cell(values, entry))).collect(),
-            )
-        }
-        other => panic!("no cell of {other}"),
     }
 }

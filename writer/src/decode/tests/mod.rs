@@ -6,7 +6,10 @@ use iceberg::spec::{NestedField, Schema, Type};
 
 use super::{DecodeOptions, Decoded, Decoder, JsonDecoder, Message, Outcome, RejectCode};
 
+mod avro;
+mod avro_reference;
 mod differential;
+mod fate;
 mod json_text;
 mod messages;
 mod raw;

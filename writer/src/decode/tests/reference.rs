@@ -1,10 +1,17 @@
 //! A slow and obvious decoder: it parses a message into a tree of values, then looks up what the schema wants.
 //! It shares no code with the fast one but options and codes.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
+    TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 use chrono::{NaiveDate, NaiveTime, Timelike};
 use iceberg::spec::{NestedFieldRef, PrimitiveType, StructType, Type};
 
-use super::super::{
+use firn_writer::decode::{
     BinaryText, ColumnOptions, DecodeOptions, NumberText, RejectCode, StringValues, TimestampNumbers,
     TimestampPrecision, UnknownFields,
 };
@@ -300,7 +307,11 @@ fn field_value(tree: &Tree, field: &NestedFieldRef, options: &DecodeOptions) -> 
     }
 }
 
-fn primitive_value(tree: &Tree, primitive: &PrimitiveType, options: &ColumnOptions) -> Result<Cell, Code> {
+pub(super) fn primitive_value(
+    tree: &Tree,
+    primitive: &PrimitiveType,
+    options: &ColumnOptions,
+) -> Result<Cell, Code> {
     use PrimitiveType as P;
     match (&tree.value, primitive) {
         (Value::Boolean(value), P::Boolean) => Ok(Cell::Boolean(*value)),
@@ -564,5 +575,45 @@ fn bytes(text: &str, options: &ColumnOptions) -> Result<Vec<u8>, Code> {
         BinaryText::Utf8 => Ok(text.as_bytes().to_vec()),
         BinaryText::Hex => from_hex(text).ok_or(Code::InvalidEncoding),
         BinaryText::Base64 => from_base64(text).ok_or(Code::InvalidEncoding),
+    }
+}
+
+/// The value of a column in a row.
+pub(super) fn cell(column: &ArrayRef, row: usize) -> Cell {
+    if column.is_null(row) {
+        return Cell::Null;
+    }
+    match column.data_type() {
+        DataType::Boolean => Cell::Boolean(column.as_boolean().value(row)),
+        DataType::Int32 => Cell::Integer(column.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => Cell::Integer(column.as_primitive::<Int64Type>().value(row).into()),
+        DataType::Date32 => Cell::Integer(column.as_primitive::<Date32Type>().value(row).into()),
+        DataType::Time64(_) => {
+            Cell::Integer(column.as_primitive::<Time64MicrosecondType>().value(row).into())
+        }
+        DataType::Timestamp(_, _) => {
+            Cell::Integer(column.as_primitive::<TimestampMicrosecondType>().value(row).into())
+        }
+        DataType::Decimal128(_, _) => Cell::Integer(column.as_primitive::<Decimal128Type>().value(row)),
+        DataType::Float32 => Cell::Bits(f64::from(column.as_primitive::<Float32Type>().value(row)).to_bits()),
+        DataType::Float64 => Cell::Bits(column.as_primitive::<Float64Type>().value(row).to_bits()),
+        DataType::Utf8 => Cell::Bytes(column.as_string::<i32>().value(row).as_bytes().to_vec()),
+        DataType::LargeBinary => Cell::Bytes(column.as_binary::<i64>().value(row).to_vec()),
+        DataType::FixedSizeBinary(_) => Cell::Bytes(column.as_fixed_size_binary().value(row).to_vec()),
+        DataType::Struct(_) => {
+            Cell::Struct(column.as_struct().columns().iter().map(|child| cell(child, row)).collect())
+        }
+        DataType::List(_) => {
+            let values = column.as_list::<i32>().value(row);
+            Cell::List((0..values.len()).map(|element| cell(&values, element)).collect())
+        }
+        DataType::Map(_, _) => {
+            let entries = column.as_map().value(row);
+            let (keys, values) = (entries.column(0).as_string::<i32>(), entries.column(1));
+            Cell::Map(
+                (0..entries.len()).map(|entry| (keys.value(entry).to_owned(), cell(values, entry))).collect(),
+            )
+        }
+        other => panic!("no cell of {other}"),
     }
 }
