@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// Shows or sets which Kafka offsets the table holds
     #[command(subcommand)]
     Offsets(commands::offsets::OffsetsCommand),
+    /// Tells what becomes of messages in a table's columns
+    #[command(subcommand)]
+    Schema(commands::schema::SchemaCommand),
     /// Proves from the table alone that no offset is missing or counted twice
     Verify(commands::verify::VerifyArgs),
     /// Tells where the time of recorded commits went, and which phase makes the slowest of them slow
@@ -90,6 +93,7 @@ impl Command {
             Self::Expire(args) => args.given(),
             Self::Inspect(command) => command.given(),
             Self::Offsets(command) => command.given(),
+            Self::Schema(command) => command.given(),
             Self::Verify(args) => args.given(),
             Self::Check(args) => args.given(),
             Self::ExplainLatency(_) | Self::Chaos(_) | Self::Config(_) | Self::Completions(_) => Vec::new(),

@@ -24,6 +24,7 @@ mod config;
 mod context;
 mod creation;
 mod demo;
+mod dry_run;
 mod events;
 mod exit;
 mod flags;

@@ -14,6 +14,7 @@
 //! | [`schema`] | schemas given, converted or inferred; partition expressions |
 //! | [`generate`] | messages from a template and a seed |
 //! | [`create`] | making the table |
+//! | [`preview`] | what would become of messages, without writing |
 //! | [`source`] | where messages come from: Kafka, or a log in memory |
 //! | [`batch`] | fetched messages |
 //! | [`budget`] | memory, in bytes |
@@ -36,6 +37,7 @@ pub mod generate;
 pub mod kafka;
 pub mod observe;
 pub mod pipeline;
+pub mod preview;
 mod ranges;
 mod run;
 pub mod schema;

@@ -12,6 +12,7 @@ pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod offsets;
 pub(crate) mod plan;
+pub(crate) mod schema;
 pub(crate) mod verify;
 pub(crate) mod write;
 
@@ -24,13 +25,14 @@ pub(crate) async fn run(command: Command, context: &Context) -> anyhow::Result<E
     match command {
         Command::Demo(_) => demo::run(context).await,
         Command::Generate(_) => generate::run(context).await,
-        Command::Write(_) => write::run(context).await,
+        Command::Write(args) => write::run(&args, context).await,
         Command::Plan(args) => plan::run(&args, context).await,
         Command::Compact(args) => compact::run(&args, context).await,
         Command::Expire(args) => expire::run(&args, context).await,
         Command::Inspect(command) => inspect::run(&command, context).await,
         Command::Offsets(command) => offsets::run(&command, context).await,
         Command::ExplainLatency(args) => explain_latency::run(&args, context),
+        Command::Schema(command) => schema::run(&command, context).await,
         Command::Verify(_) => verify::run(context).await,
         Command::Check(args) => check::run(&args, context).await,
         Command::Chaos(args) => chaos::run(&args, context).await,

@@ -15,6 +15,7 @@ use crate::args::TableArgs;
 use crate::config::sources::Given;
 use crate::context::Context;
 use crate::creation;
+use crate::dry_run;
 use crate::events::{self, EventPrinter};
 use crate::exit::ExitCode;
 use crate::flags::{Flags, Sections};
@@ -29,6 +30,12 @@ pub(crate) struct WriteArgs {
     table: TableArgs,
     #[command(flatten)]
     flags: Flags<WriteSections>,
+    /// Only shows what would become of this many messages
+    #[arg(long, value_name = "N", requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
+    /// With --sample: reads and converts, writes nothing
+    #[arg(long, requires = "sample")]
+    dry_run: bool,
 }
 
 /// Sections that a writer reads.
@@ -47,7 +54,10 @@ impl WriteArgs {
 }
 
 /// Opens or creates the table, streams, and sums up.
-pub(crate) async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &WriteArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    if let (Some(messages), true) = (args.sample, args.dry_run) {
+        return dry_run::run(messages as usize, context).await;
+    }
     let mut config = writing::writer_config(&context.settings)?;
     config.validate()?;
     let ident = context.table_ident()?;
