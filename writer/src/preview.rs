@@ -197,11 +197,13 @@ fn expected(preview: &Preview, config: &WriterConfig, rate: f64, memory: usize) 
     let memory_per_row = memory as f64 / preview.rows as f64;
     let by_rows = config.flush.rows as f64 / rows_per_second;
     let by_bytes = config.flush.bytes as f64 / memory_per_row / rows_per_second;
-    let (age, shards) = match config.mode {
-        Mode::Fixed { shards } => (config.flush.age, shards),
-        Mode::LowLatency { min_interval } => (min_interval, 1),
-        #[allow(unreachable_patterns)]
-        _ => (config.flush.age, 1),
+    let age = match config.mode {
+        Mode::LowLatency { min_interval } => min_interval,
+        _ => config.flush.age,
+    };
+    let shards = match config.mode {
+        Mode::Fixed { shards } => shards,
+        _ => 1,
     };
     let seconds = age.as_secs_f64().min(by_rows).min(by_bytes).max(0.001);
     let rows = (rows_per_second * seconds).max(1.0);
