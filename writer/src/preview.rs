@@ -123,6 +123,9 @@ pub fn preview(target: &Target, config: &WriterConfig, batches: &[MessageBatch])
             preview.unknown_fields += decoded.unknown_fields;
             messages.iter().for_each(|message| rate.add(message));
             memory += decoded.batch.get_array_memory_size();
+            if decoded.batch.num_rows() == 0 {
+                continue;
+            }
             for (partition, rows) in router.split(&decoded.batch)? {
                 let path = partition_path(&target.spec, schema, &partition)?;
                 routed.entry(path).or_default().push(rows);

@@ -150,7 +150,8 @@ const TEXTS: [&str; 22] = [
     "ABCDEFGHIJKLMNOPQRSTUA==",
     "0g",
 ];
-const MORE_TEXTS: [&str; 5] = ["00ff", "aGU=", "ab", "00112233445566778899aabbccddeeff", "sixteen bytes ok"];
+const MORE_TEXTS: [&str; 6] =
+    ["0.25", "00ff", "aGU=", "ab", "00112233445566778899aabbccddeeff", "sixteen bytes ok"];
 
 fn json_values(wire: Wire) -> Option<Vec<&'static str>> {
     Some(match wire {
