@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use iceberg::spec::Manifest;
 
-use crate::threads;
+use super::avro;
+use crate::{Result, threads};
 
 /// Manifests that are kept; beyond that all are forgotten.
 const MOST: usize = 2_000;
@@ -15,15 +16,15 @@ thread_local! {
     static PARSED: RefCell<HashMap<Vec<u8>, Manifest>> = RefCell::default();
 }
 
-/// As [`Manifest::parse_avro`].
-pub(super) fn parse_avro(bytes: &[u8]) -> iceberg::Result<Manifest> {
+/// As [`avro::read_manifest`].
+pub(super) fn read_manifest(bytes: &[u8]) -> Result<Manifest> {
     if !threads::is_inline() {
-        return Manifest::parse_avro(bytes);
+        return avro::read_manifest(bytes);
     }
     if let Some(known) = PARSED.with_borrow(|parsed| parsed.get(bytes).cloned()) {
         return Ok(known);
     }
-    let manifest = Manifest::parse_avro(bytes)?;
+    let manifest = avro::read_manifest(bytes)?;
     PARSED.with_borrow_mut(|parsed| {
         if parsed.len() >= MOST {
             parsed.clear();

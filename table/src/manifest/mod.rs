@@ -14,6 +14,7 @@
 //!
 //! Specification: "Manifests", "Manifest lists", "Sequence number inheritance", "First row ID inheritance".
 
+mod avro;
 mod memo;
 mod merge;
 mod names;

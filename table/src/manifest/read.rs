@@ -6,11 +6,11 @@ use bytes::Bytes;
 use iceberg::io::FileIO;
 use iceberg::spec::{
     DataFile, DataFileBuilder, FormatVersion, ManifestContentType, ManifestEntry, ManifestEntryRef,
-    ManifestFile, ManifestList, ManifestStatus,
+    ManifestFile, ManifestStatus,
 };
 use iceberg::table::Table;
 
-use super::{Entry, ManifestContents, memo};
+use super::{Entry, ManifestContents, avro, memo};
 use crate::{Error, ErrorKind, Result, threads};
 
 /// Above this size a manifest is parsed on a thread for blocking work.
@@ -39,9 +39,8 @@ pub async fn read_list_at(
     let bytes = read_bytes(file_io, location).await?;
     let name = location.to_owned();
     parse(bytes, move |bytes| {
-        let list = ManifestList::parse_with_version(bytes, version)
-            .map_err(|e| Error::from(e).context(format_args!("manifest list `{name}` cannot be read")))?;
-        Ok(list.consume_entries().into_iter().collect())
+        avro::read_list(bytes, version)
+            .map_err(|e| e.context(format_args!("manifest list `{name}` cannot be read")))
     })
     .await
 }
@@ -87,8 +86,8 @@ async fn parse<T: Send + 'static>(
 
 fn contents(bytes: &[u8], manifest: &ManifestFile) -> Result<ManifestContents> {
     let path = &manifest.manifest_path;
-    let parsed = memo::parse_avro(bytes)
-        .map_err(|e| Error::from(e).context(format_args!("manifest `{path}` cannot be read")))?;
+    let parsed = memo::read_manifest(bytes)
+        .map_err(|e| e.context(format_args!("manifest `{path}` cannot be read")))?;
     let (entries, header) = parsed.into_parts();
     let mut row_ids = RowIds::of(manifest);
     let entries = entries
