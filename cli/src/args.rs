@@ -66,6 +66,9 @@ pub(crate) enum Command {
     /// Tells what becomes of messages in a table's columns
     #[command(subcommand)]
     Schema(commands::schema::SchemaCommand),
+    /// Looks at dead letters, and makes rows of those that decode by now
+    #[command(subcommand)]
+    Dlq(commands::dlq::DlqCommand),
     /// Proves from the table alone that no offset is missing or counted twice
     Verify(commands::verify::VerifyArgs),
     /// Tells where the time of recorded commits went, and which phase makes the slowest of them slow
@@ -94,6 +97,7 @@ impl Command {
             Self::Inspect(command) => command.given(),
             Self::Offsets(command) => command.given(),
             Self::Schema(command) => command.given(),
+            Self::Dlq(command) => command.given(),
             Self::Verify(args) => args.given(),
             Self::Check(args) => args.given(),
             Self::ExplainLatency(_) | Self::Chaos(_) | Self::Config(_) | Self::Completions(_) => Vec::new(),

@@ -6,6 +6,7 @@ pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod dlq;
 pub(crate) mod expire;
 pub(crate) mod explain_latency;
 pub(crate) mod generate;
@@ -33,6 +34,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> anyhow::Result<E
         Command::Offsets(command) => offsets::run(&command, context).await,
         Command::ExplainLatency(args) => explain_latency::run(&args, context),
         Command::Schema(command) => schema::run(&command, context).await,
+        Command::Dlq(command) => dlq::run(&command, context).await,
         Command::Verify(_) => verify::run(context).await,
         Command::Check(args) => check::run(&args, context).await,
         Command::Chaos(args) => chaos::run(&args, context).await,

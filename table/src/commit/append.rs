@@ -21,6 +21,7 @@ use crate::ledger::{
     Advance, Claims, CommitId, CommitRecord, Cursor, Fenced, Ledger, TopicPartition, claim_property, fence,
     property_name, take_letters,
 };
+use crate::ledger::{Replayed, replayed_property};
 use crate::manifest::{MergePolicy, MetadataNames, Output, check_spec, schema_of_spec, write_added};
 use crate::protections::{Protection, stands};
 use crate::{Error, ErrorKind, Result};
@@ -48,6 +49,12 @@ impl TableHandle {
     /// how many it found; they may stand before the cursor. Under exactly once the claims are the fence.
     pub async fn append_letters(&self, letters: Flush, claims: Claims) -> Result<FlushOutcome> {
         self.append_fenced(letters, Fencing::Letters(claims)).await
+    }
+
+    /// Appends rows of dead letters that decode by now, together with the record of their offsets. Overtaken where
+    /// one of them was replayed before. A range reaches from the first to the last of its partition's offsets.
+    pub async fn append_replayed(&self, rows: Flush, offsets: Replayed) -> Result<FlushOutcome> {
+        self.append_fenced(rows, Fencing::Replayed(offsets)).await
     }
 
     /// Claims topic partitions for a process, in an empty append: what others have in flight for them lands before
@@ -129,6 +136,8 @@ enum Fencing {
     Claiming(Claims),
     /// These claims stand (exactly once); cursors are moved as those of dead letters.
     Letters(Claims),
+    /// None of these offsets was replayed; they are from now on.
+    Replayed(Replayed),
 }
 
 /// One flush on its way into the table.
@@ -227,14 +236,26 @@ impl<'a> Append<'a> {
             let cursors = self.flush.ranges.iter().filter_map(|range| known(&range.partition)).collect();
             return Ok(Fenced::Overtaken { cursors, by: current.map(|ledger| ledger.commit_id) });
         }
+        if let Fencing::Replayed(offsets) = &self.fencing
+            && self.replayed(base)?.joined(offsets).is_none()
+        {
+            return Ok(Fenced::Overtaken {
+                cursors: BTreeMap::new(),
+                by: current.map(|ledger| ledger.commit_id),
+            });
+        }
         match self.fencing {
-            Fencing::Letters(_) => Ok(Fenced::Pass(take_letters(current, &advance))),
+            Fencing::Letters(_) | Fencing::Replayed(_) => Ok(Fenced::Pass(take_letters(current, &advance))),
             _ => fence(current, &advance),
         }
     }
 
     fn claims(&self, base: &Table) -> Result<Claims> {
         Claims::read(base.metadata().properties(), self.handle.branch(), &self.flush.writer)
+    }
+
+    fn replayed(&self, base: &Table) -> Result<Replayed> {
+        Replayed::read(base.metadata().properties(), self.handle.branch(), &self.flush.writer)
     }
 
     /// The properties that are set with the snapshot.
@@ -246,12 +267,17 @@ impl<'a> Append<'a> {
             claims.extend(newer.clone());
             properties.insert(claim_property(branch, writer), claims.to_text());
         }
+        if let Fencing::Replayed(offsets) = &self.fencing
+            && let Some(all) = self.replayed(base)?.joined(offsets)
+        {
+            properties.insert(replayed_property(branch, writer), all.to_text()?);
+        }
         Ok(properties)
     }
 
     fn record(&self) -> CommitRecord {
         // Dead letters may stand before the cursor: their ranges do not follow each other.
-        let follow = !matches!(self.fencing, Fencing::Letters(_));
+        let follow = !matches!(self.fencing, Fencing::Letters(_) | Fencing::Replayed(_));
         CommitRecord {
             writer: self.flush.writer.clone(),
             commit_id: self.flush.commit_id,

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `property` | how a [`Ledger`] is written into the property, and read back |
 //! | `record` | how a commit describes itself in its snapshot's summary: [`CommitRecord`] |
+//! | `replayed` | which dead letters became rows after all: [`Replayed`] |
 //! | `standing` | whether the ledger is that of the head's ancestry: [`standing`] |
 //! | `claims` | which process may go on from a cursor, where dead letters are written beside the rows: [`Claims`] |
 //! | `fence` | whether a flush may be committed on a base, and the ledger after it |
@@ -19,6 +20,7 @@ mod claims;
 mod fence;
 mod property;
 mod record;
+mod replayed;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,8 @@ pub(crate) use fence::{Advance, Fenced, fence, take_letters};
 pub(crate) use property::PREFIX;
 pub use property::property_name;
 pub use record::CommitRecord;
+pub use replayed::Replayed;
+pub(crate) use replayed::replayed_property;
 pub use standing::standing;
 pub(crate) use standing::{ancestors, commit_record};
 pub use verify::{Verification, verify};

@@ -5,6 +5,7 @@
 //! | `schema` | the table that holds them, and letters as its rows |
 //! | `table` | [`DeadLetterTable`]: opened or made, claimed, appended to |
 //! | `read` | letters read back; those that are still before the rows' cursor |
+//! | `replay` | letters that decode by now become rows, once |
 //! | `share` | how many of the messages may be bad before the writer stops |
 //!
 //! # Exactly once (DESIGN section 6)
@@ -38,12 +39,14 @@
 //! Two different tables cannot share a table of dead letters: its property `firn.dead-letters-of` names the one.
 
 mod read;
+mod replay;
 mod schema;
 mod share;
 mod table;
 
 pub(crate) use read::DeadOffsets;
 pub use read::{Stored, read_letters};
+pub use replay::{ReplayReport, replay, replay_name, replayed};
 pub use schema::dead_letter_schema;
 pub(crate) use share::Share;
 pub use table::default_name;

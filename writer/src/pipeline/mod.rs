@@ -50,6 +50,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 pub use engine::{Parts, run_pipeline};
+pub(crate) use shape::TableShape;
 
 use crate::{Error, ErrorKind, Result};
 

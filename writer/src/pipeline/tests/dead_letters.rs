@@ -5,7 +5,7 @@ use firn_table::ledger::{CommitId, OffsetRange};
 
 use super::*;
 use crate::config::DeadLetters;
-use crate::dead_letters::{DeadLetter, DeadLetterTable, Letters, Stored, default_name, read_letters};
+use crate::dead_letters::{DeadLetter, DeadLetterTable, Letters, Stored, default_name, read_letters, replay};
 use crate::decode::{ColumnOptions, DecodeOptions, NumberText};
 
 fn keeping() -> WriterConfig {
@@ -222,4 +222,65 @@ async fn a_table_of_letters_belongs_to_one_table() {
     let error = DeadLetterTable::open(&handle, &shared, Cpu::Threads).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(error.to_string().contains("`n.t@main`"), "{error}");
+}
+
+/// A letter that decodes by now becomes a row once, however often it is replayed; what is still bad stays dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_appends_what_decodes_by_now_once() {
+    let world = World::new(1).await;
+    for id in 0..20 {
+        let text = match id % 4 {
+            1 => format!(r#"{{"id":"{id}","day":{}}}"#, id % 3),
+            3 => "no json".to_owned(),
+            _ => format!(r#"{{"id":{id}}}"#),
+        };
+        world.produce_text(0, &text);
+    }
+    world.start(keeping()).await.ended().await.unwrap();
+    assert_eq!((world.ids().await.len(), world.letters().await.len()), (10, 10));
+    let (rows, letters) = (world.handle().await, world.letter_table().await.unwrap());
+    let options = judging(NumberText::Parse);
+    let report = replay(&rows, &letters, &name(), &options).await.unwrap();
+    assert_eq!((report.replayed, report.still_dead, report.replayed_before, report.pending), (5, 5, 0, 0));
+    let again = replay(&world.handle().await, &letters, &name(), &options).await.unwrap();
+    assert_eq!((again.replayed, again.still_dead, again.replayed_before), (0, 5, 5));
+    let expected: Vec<i64> = (0..20).filter(|id| id % 4 != 3).collect();
+    assert_eq!(world.ids().await, expected);
+    assert_eq!(world.letters().await.len(), 10, "letters stay");
+    world.assert_no_orphans().await;
+    // The writer goes on from its own cursor.
+    world.produce(0, 5);
+    world.start(keeping()).await.ended().await.unwrap();
+    assert_eq!(world.ids().await.len(), 20);
+}
+
+/// Of many replays at a time one lands, and a replay that knew nothing of it doubles nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_at_the_same_time_do_not_double() {
+    let world = World::new(1).await;
+    (0..50).for_each(|id| world.produce_text(0, &format!(r#"{{"id":"{id}"}}"#)));
+    world.start(keeping()).await.ended().await.unwrap();
+    let letters = world.letter_table().await.unwrap();
+    let (options, writer) = (judging(NumberText::Parse), name());
+    let handles = [world.handle().await, world.handle().await, world.handle().await];
+    let all = handles.iter().map(|rows| replay(rows, &letters, &writer, &options));
+    let outcomes = futures::future::join_all(all).await;
+    let replayed: u64 = outcomes.iter().flatten().map(|report| report.replayed).sum();
+    assert_eq!(replayed, 50, "{outcomes:?}");
+    assert!(outcomes.iter().filter_map(|o| o.as_ref().err()).all(|e| e.kind() == ErrorKind::Conflict));
+    assert_eq!(world.ids().await, (0..50).collect::<Vec<i64>>());
+    world.assert_no_orphans().await;
+}
+
+/// What the cursor has not passed is its writer's to judge.
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_at_or_after_the_cursor_are_not_replayed() {
+    let world = World::new(1).await;
+    world.produce_text(0, r#"{"id":"0"}"#);
+    world.start(keeping()).await.ended().await.unwrap();
+    world.leave_letters(&[5], 6).await;
+    let (rows, letters) = (world.handle().await, world.letter_table().await.unwrap());
+    let report = replay(&rows, &letters, &name(), &judging(NumberText::Parse)).await.unwrap();
+    assert_eq!((report.replayed, report.pending), (1, 1));
+    assert_eq!(world.ids().await, [0]);
 }
