@@ -10,6 +10,7 @@ fn plan() -> Plan {
         branch: "main".to_owned(),
         planned_on: Some(7),
         options: RewriteOptions { sizes: Sizes::of_target(1000), ..RewriteOptions::default() },
+        policy: None,
         groups: vec![PlannedGroup {
             id: 0,
             partition: "day=2026-01-02".to_owned(),

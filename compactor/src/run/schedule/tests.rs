@@ -22,6 +22,7 @@ fn plan(groups: usize, group_bytes: u64, file_bytes: u64) -> Plan {
         branch: "main".to_owned(),
         planned_on: Some(1),
         options: RewriteOptions::default(),
+        policy: None,
         groups: (0..groups).map(group).collect(),
         skipped: Vec::new(),
         histogram: Histogram::default(),
