@@ -72,6 +72,8 @@ impl<S: Sections> Args for Flags<S> {
 
 fn argument(flag: &'static str, key: &'static Key) -> Arg {
     let arg = Arg::new(key.path).long(flag).help(help(key)).value_name(value_name(key.kind));
+    // Logs are of the program, not of a verb: their flags may stand behind it, as `--verbose` may.
+    let arg = arg.global(key.path.starts_with("log."));
     let kind = key.kind;
     match kind {
         Kind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
