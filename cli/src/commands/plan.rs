@@ -74,7 +74,10 @@ pub(crate) fn print(plan: &Plan, context: &Context) -> anyhow::Result<()> {
 
 fn human(plan: &Plan) -> String {
     let mut out = String::new();
-    let target = units::format_bytes(plan.options.sizes.target_bytes);
+    let mut target = units::format_bytes(plan.options.sizes.target_bytes);
+    if let Some(policy) = &plan.policy {
+        let _ = write!(target, ", policy {policy}");
+    }
     if plan.is_empty() {
         let _ = writeln!(out, "{}: nothing to do (target {target})", plan.table);
     } else {

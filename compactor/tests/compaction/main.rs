@@ -9,6 +9,7 @@ mod faults;
 mod fixed_point;
 mod partitions;
 mod planning;
+mod policies;
 mod rewriting;
 mod rows;
 mod support;

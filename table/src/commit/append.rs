@@ -18,8 +18,8 @@ use super::written::Written;
 use super::{Claim, Committed, Flush, FlushOutcome, Guarantee, TableHandle};
 use crate::files::NewFile;
 use crate::ledger::{
-    Advance, Claims, CommitId, CommitRecord, Cursor, Fenced, Ledger, TopicPartition, claim_property, fence,
-    property_name, take_letters,
+    Advance, Claims, CommitId, CommitRecord, Cursor, Fenced, Ledger, TopicPartition, WriterName,
+    claim_property, fence, property_name, take_letters,
 };
 use crate::ledger::{Replayed, replayed_property};
 use crate::manifest::{MergePolicy, MetadataNames, Output, check_spec, schema_of_spec, write_added};
@@ -71,6 +71,18 @@ impl TableHandle {
                 Err(Error::new(ErrorKind::Internal, "a claim was overtaken, though it covers no offset"))
             }
         }
+    }
+
+    /// Loads the head and tells whether claims of these partitions stand there.
+    pub async fn claims_stand(
+        &self,
+        writer: &WriterName,
+        held: &Claims,
+        partitions: &[TopicPartition],
+    ) -> Result<bool> {
+        let table = self.refresh().await?;
+        let claims = Claims::read(table.metadata().properties(), self.branch(), writer)?;
+        Ok(claims.hold(held, partitions))
     }
 
     async fn append_fenced(&self, flush: Flush, fencing: Fencing) -> Result<FlushOutcome> {

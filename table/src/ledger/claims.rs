@@ -56,6 +56,11 @@ impl Claims {
         self.0.extend(newer.0);
     }
 
+    /// Whether, in a table with these claims, those that `held` has of `partitions` still stand.
+    pub(crate) fn hold(&self, held: &Self, partitions: &[TopicPartition]) -> bool {
+        partitions.iter().all(|at| self.0.contains_key(at) && self.0.get(at) == held.0.get(at))
+    }
+
     /// Whether, in a table with these claims, `held` still stands for all partitions of `ranges`.
     pub(crate) fn allow(&self, held: &Self, ranges: &[OffsetRange]) -> bool {
         ranges.iter().all(|range| {

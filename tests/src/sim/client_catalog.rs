@@ -39,7 +39,15 @@ impl ClientCatalog {
     async fn load(&self, ident: &TableIdent) -> Result<Option<Table>, Failure> {
         let request = Request { kind: Kind::Load, target: ident.to_string() };
         let asked = ident.clone();
-        let head = self.link.call(request, move |world, _| world.server().head(&asked)).await?;
+        let ask = || {
+            let asked = asked.clone();
+            self.link.call(request.clone(), move |world, _| world.server().head(&asked))
+        };
+        let head = match ask().await {
+            // With another token.
+            Err(Failure::Unauthorized) => ask().await?,
+            answer => answer?,
+        };
         Ok(head.map(|head| self.table(ident, &head)))
     }
 
@@ -139,6 +147,9 @@ impl CommitCatalog for ClientCatalog {
                 retry_after: Some(wait),
                 cause: unavailable(Failure::Throttled(wait)),
             },
+            Err(Failure::Unauthorized) => {
+                CommitOutcome::NotApplied { retry_after: None, cause: unavailable(Failure::Unauthorized) }
+            }
             Err(failure) => CommitOutcome::Unknown(unavailable(failure)),
         }
     }

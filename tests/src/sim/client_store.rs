@@ -69,6 +69,10 @@ impl ClientStore {
         answer.map_err(failed)?
     }
 
+    fn carried(&self, kind: Kind, bytes: u64) {
+        self.link.world.network().meter().carried(self.link.who.role, kind, bytes);
+    }
+
     async fn delete_one(&self, path: Path) -> Result<Path> {
         let (who, gone) = (self.link.who.clone(), path.clone());
         self.ask(Kind::Delete, &path, move |inner, world, _| {
@@ -87,6 +91,7 @@ impl ClientStore {
 impl ObjectStore for ClientStore {
     async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         let (who, at) = (self.link.who.clone(), path.clone());
+        self.carried(Kind::Put, payload.content_length() as u64);
         self.ask(Kind::Put, path, move |inner, world, fate| {
             let payload = match fate.arrival {
                 Arrival::Half => half(payload),
@@ -110,12 +115,17 @@ impl ObjectStore for ClientStore {
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
         let at = path.clone();
-        self.ask(Kind::Get, path, move |inner, _, _| at_once(inner.get_opts(&at, options))).await
+        let got = self.ask(Kind::Get, path, move |inner, _, _| at_once(inner.get_opts(&at, options))).await?;
+        self.carried(Kind::Get, got.range.end - got.range.start);
+        Ok(got)
     }
 
     async fn get_ranges(&self, path: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let (at, ranges) = (path.clone(), ranges.to_vec());
-        self.ask(Kind::Get, path, move |inner, _, _| at_once(inner.get_ranges(&at, &ranges))).await
+        let got =
+            self.ask(Kind::Get, path, move |inner, _, _| at_once(inner.get_ranges(&at, &ranges))).await?;
+        self.carried(Kind::Get, got.iter().map(|bytes| bytes.len() as u64).sum());
+        Ok(got)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {

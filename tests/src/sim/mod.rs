@@ -15,6 +15,7 @@
 //! | [`actors`] | who acts, one file each |
 //! | [`process`], [`life`] | a process: its clock, its way to the servers, its crash or pause |
 //! | [`network`], [`faults`] | the way of requests, and what goes wrong on it, one file each |
+//! | [`meter`] | how many requests were sent |
 //! | [`server`], [`client_catalog`], [`client_store`] | the catalog; catalog and store as a process sees them |
 //! | [`world`] | all of it, with the clock and the steps |
 //! | [`records`], [`history`] | what happened, as values and in words |
@@ -37,6 +38,7 @@ pub mod dice;
 pub mod faults;
 pub mod history;
 pub mod life;
+pub mod meter;
 pub mod network;
 pub mod process;
 pub mod profile;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::dice::Dice;
 use super::faults::{self, Fault};
 use super::life::Life;
+use super::meter::Meter;
 use super::records::{At, Role, Who};
 use super::world::World;
 
@@ -117,6 +118,8 @@ pub enum Failure {
     Throttled(Duration),
     /// 409.
     Conflict,
+    /// 401.
+    Unauthorized,
 }
 
 impl fmt::Display for Failure {
@@ -126,6 +129,7 @@ impl fmt::Display for Failure {
             Self::Server(status) => write!(f, "the server answered {status}"),
             Self::Throttled(wait) => write!(f, "the server answered 429, retry after {wait:?}"),
             Self::Conflict => f.write_str("the server answered 409"),
+            Self::Unauthorized => f.write_str("the server answered 401"),
         }
     }
 }
@@ -145,6 +149,7 @@ pub struct Network {
     dice: Dice,
     faults: Vec<Box<dyn Fault>>,
     state: Mutex<State>,
+    meter: Meter,
 }
 
 #[derive(Debug, Default)]
@@ -164,11 +169,17 @@ impl Network {
             spells: vec![At::ZERO; faults.len()],
             ordered: Vec::new(),
         };
-        Self { dice, faults, state: Mutex::new(state) }
+        Self { dice, faults, state: Mutex::new(state), meter: Meter::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was sent.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Sets the chance with which requests meet a fault.
@@ -272,9 +283,10 @@ impl Link {
         serve: impl FnOnce(&World, &Fate) -> T + Send + 'static,
     ) -> Result<T, Failure> {
         self.life.point().await;
+        self.world.network().meter().count(self.who.role, request.kind);
         let (fate, struck) = self.world.network().fate(self.world.now(), &self.who, &request);
         for fault in struck {
-            self.world.note_fault(&self.who, fault, &request);
+            self.world.note_fault(&self.who, fault, (&request, fate.answer));
         }
         // As HTTP clients do, whoever uses them.
         let answer = tokio::time::timeout(CLIENT_DEADLINE, self.deliver(fate, serve)).await;

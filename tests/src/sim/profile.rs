@@ -70,10 +70,10 @@ impl Theme {
 
     /// The theme of a seed: seldom a calm one.
     fn draw(dice: &Dice) -> Self {
-        use Theme::{Calm, Compaction, Foreign, Rivals, Topics, Writers};
+        use Theme::{Calm, Compaction, Deletes, Foreign, Rivals, Topics, Writers};
         dice.one_of(&[
             Calm, Writers, Writers, Writers, Rivals, Rivals, Compaction, Compaction, Compaction, Compaction,
-            Foreign, Foreign, Foreign, Topics, Topics,
+            Foreign, Foreign, Foreign, Topics, Topics, Deletes, Deletes, Deletes,
         ])
     }
 }

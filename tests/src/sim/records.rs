@@ -8,6 +8,8 @@ use firn_table::ledger::TopicPartition;
 use iceberg::TableUpdate;
 use iceberg::table::Table;
 
+use super::network::Answer;
+
 /// The time since the start of the run. Processes have clocks of their own, which differ from it by minutes.
 pub type At = Duration;
 
@@ -147,6 +149,8 @@ pub struct Struck {
     pub by: Who,
     /// The request.
     pub request: String,
+    /// What the client gets.
+    pub answer: Answer,
 }
 
 /// Everything that happened so far.

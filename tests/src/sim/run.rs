@@ -131,6 +131,7 @@ pub fn in_world<T, F: Future<Output = T>>(
     }));
     drop(runtime);
     let world = made.expect("making a world does not panic");
+    world.leave();
     if let Some(panic) = take_panic() {
         world.violate(Violation::new("no panic", panic));
     }

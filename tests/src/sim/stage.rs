@@ -15,6 +15,7 @@
 //! });
 //! ```
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,13 +35,15 @@ use super::actors::{
 };
 use super::check;
 use super::dice::Dice;
+use super::history::Entry;
 use super::life::Destiny;
 use super::process::{Hardship, Process};
 use super::profile::{Partitioning, Profile, Theme};
 use super::records::{Content, Role, Who};
 use super::run::{create_table, drop_table, finish, in_world};
-use super::view::{Checker, Setting};
+use super::view::{Checker, Setting, Violation};
 use super::world::World;
+use crate::foreign::Engine;
 
 /// A world with a table and a topic, and nobody in it.
 #[derive(Debug, Clone)]
@@ -77,7 +80,24 @@ pub fn play<F: Future<Output = ()>>(script: impl FnOnce(Stage) -> F) {
 /// # Panics
 /// As [`play`].
 pub fn play_with<F: Future<Output = ()>>(checkers: Vec<Box<dyn Checker>>, script: impl FnOnce(Stage) -> F) {
-    let dice = Dice::new(0);
+    if let Err(broken) = play_under(0, checkers, script) {
+        #[expect(clippy::panic, reason = "a scenario fails by a panic")]
+        {
+            panic!("{broken}");
+        }
+    }
+}
+
+/// Plays a script as [`play`] does, under a seed: latencies and what faults draw follow from it.
+///
+/// # Errors
+/// A promise was broken, or the script panicked.
+pub fn play_under<F: Future<Output = ()>>(
+    seed: u64,
+    checkers: Vec<Box<dyn Checker>>,
+    script: impl FnOnce(Stage) -> F,
+) -> std::result::Result<(), Broken> {
+    let dice = Dice::new(seed);
     let profile = profile(&dice);
     let setting = Setting { foreign_rows: true, ..profile.setting() };
     let make = || World::new(&dice, setting, checkers);
@@ -98,12 +118,28 @@ pub fn play_with<F: Future<Output = ()>>(checkers: Vec<Box<dyn Checker>>, script
             finish(&world).await;
         }
     });
-    if world.violation().is_some() || played.is_none() {
-        let lines: Vec<String> = world.last_lines(60).iter().map(ToString::to_string).collect();
-        let what = world.violation().map_or_else(|| "the script ended early".to_owned(), |v| v.to_string());
-        #[expect(clippy::panic, reason = "a scenario fails by a panic")]
-        {
-            panic!("{}\n{what}", lines.join("\n"));
+    let violation = world.violation();
+    if violation.is_none() && played.is_some() {
+        return Ok(());
+    }
+    Err(Broken { violation, lines: world.last_lines(60) })
+}
+
+/// How a script ended that did not end well.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    /// The broken promise; `None` where the script ended early without one.
+    pub violation: Option<Violation>,
+    /// The end of the history.
+    pub lines: Vec<Entry>,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        match &self.violation {
+            Some(violation) => write!(f, "{violation}"),
+            None => f.write_str("the script ended early"),
         }
     }
 }
@@ -132,6 +168,39 @@ impl Stage {
     #[must_use]
     pub fn plan(&self) -> WriterPlan {
         plan()
+    }
+
+    /// A compaction of everything into one file.
+    #[must_use]
+    pub fn compaction(&self) -> CompactorPlan {
+        CompactorPlan {
+            interval: Duration::from_secs(1),
+            excess_files: 1,
+            target_bytes: 1 << 20,
+            hardship: Hardship::NONE,
+        }
+    }
+
+    /// Another engine, to which nothing happens.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        let process = self.process(Role::Foreign, "foreign", Destiny::default());
+        let clock = process.surroundings.clone();
+        let ident = self.world.ident().clone();
+        Engine::new(process.catalog(), process.stores(), ident, 7, Arc::new(move || clock.now_ms()))
+    }
+
+    /// Has a writer fill the table with so many files of ten rows.
+    ///
+    /// # Panics
+    /// It cannot.
+    pub async fn files(&self, count: i64) {
+        let writer = self.writer("filler", self.plan());
+        for file in 1..=count {
+            self.produce(0, 10);
+            self.committed(0, 10 * file).await;
+        }
+        writer.stop().await.expect("nothing happens to it");
     }
 
     /// Appends messages that become rows.

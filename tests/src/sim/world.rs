@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::dice::Dice;
 use super::history::{Entry, History};
 use super::life::Life;
-use super::network::{Link, Network, Request};
+use super::network::{Answer, Link, Network, Request};
 use super::records::{At, Commit, Records, Role, Struck, Tale, Told, Touched, Who};
 use super::server::Server;
 use super::view::{Checker, Setting, Step, View, Violation};
@@ -189,6 +189,11 @@ impl World {
         self.inner.quiet.cancel();
     }
 
+    /// Nobody lives in it any more. A life tells its world of what happens to it, so each would keep the other.
+    pub(super) fn leave(&self) {
+        self.books().lives.clear();
+    }
+
     /// Carries out a request, whatever becomes of its sender.
     pub(super) fn spawn_request(&self, request: impl Future<Output = ()> + Send + 'static) {
         self.inner.requests.fetch_add(1, Ordering::Relaxed);
@@ -211,11 +216,11 @@ impl World {
         self.books().history.add(now, who, what.into());
     }
 
-    pub(super) fn note_fault(&self, who: &Who, fault: &'static str, request: &Request) {
+    pub(super) fn note_fault(&self, who: &Who, fault: &'static str, (request, answer): (&Request, Answer)) {
         let (at, request) = (self.now(), request.to_string());
         let mut books = self.books();
         books.history.add(at, who, format!("FAULT {fault}: {request}"));
-        books.records.struck.push(Struck { at, fault, by: who.clone(), request });
+        books.records.struck.push(Struck { at, fault, by: who.clone(), request, answer });
     }
 
     /// Keeps what a process told.

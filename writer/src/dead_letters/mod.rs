@@ -23,6 +23,8 @@
 //! 2. Then it claims them in the table of letters. From then on no letter of an older claim lands, and the letters at
 //!    or after `C` are read, from the head that the claim made: they end at that table's cursor, and only files whose
 //!    metrics reach `C` are opened.
+//!    Where the claim of 1 does not stand any more after that, it begins again: of two that claim at the same time, one
+//!    could else be the newer in the one table and the older in the other.
 //! 3. These offsets are not decoded again: they count as rejected. Any other is judged afresh.
 //! 4. A flush appends its new letters under the claim of 2, then its rows under the claim of 1. If either is
 //!    overtaken, or its outcome is not known, the process begins again at 1: a late request fails, since the claim

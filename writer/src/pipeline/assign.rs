@@ -49,8 +49,18 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Where to begin in these partitions. They are owned from then on.
+    /// Where to begin in these partitions. They are owned from then on. Where another process claimed one of them in
+    /// between, what was learnt of the one table may not fit the other: it is learnt again.
     async fn positions(&mut self, partitions: Vec<TopicPartition>) -> Result<Vec<Position>> {
+        loop {
+            let positions = self.try_positions(partitions.clone()).await?;
+            if self.row_claims_stand(&partitions).await? {
+                return Ok(positions);
+            }
+        }
+    }
+
+    async fn try_positions(&mut self, partitions: Vec<TopicPartition>) -> Result<Vec<Position>> {
         let identity = self.source.identity().await?;
         self.leave_former_topics(&partitions, &identity)?;
         self.identity = identity;

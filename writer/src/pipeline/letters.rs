@@ -77,6 +77,21 @@ impl Pipeline {
         }
     }
 
+    /// Whether the claims in the table of rows stand, after those in the table of letters were made: only then is no
+    /// claim of another process newer in the one table and older in the other.
+    pub(super) async fn row_claims_stand(&self, partitions: &[TopicPartition]) -> Result<bool> {
+        if !self.holds_claims() {
+            return Ok(true);
+        }
+        let mut wait = FIRST_WAIT;
+        loop {
+            match self.handle.claims_stand(&self.config.name, &self.letters.rows, partitions).await {
+                Ok(stand) => return Ok(stand),
+                Err(e) => wait = waited(e, wait).await?,
+            }
+        }
+    }
+
     /// Claims partitions in the table of letters, and learns what is dead at or after these positions.
     pub(super) async fn claim_letters(&mut self, positions: &[Position]) -> Result<()> {
         if !self.holds_claims() {

@@ -94,7 +94,10 @@ impl Lake {
     ) -> Result<Arc<SnapshotContents>, Violation> {
         let known = &mut *self.known.lock().await;
         let id = snapshot.snapshot_id();
-        if let Some(contents) = known.snapshots.get(&id) {
+        // A commit that landed, was rolled back and expired may land once more, with its id.
+        let same =
+            |known: &&Arc<SnapshotContents>| known.snapshot.manifest_list() == snapshot.manifest_list();
+        if let Some(contents) = known.snapshots.get(&id).filter(same) {
             return Ok(contents.clone());
         }
         let contents = SnapshotContents::load(table, snapshot, &mut known.manifests).await;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use firn_writer::Event;
 
+use super::super::faults::SlowCommit;
 use super::super::records::{At, Commit, Records, Role, Tale, Touched, Who};
 use super::super::view::{Checker, Step, View, Violation};
 use super::c5::locations;
@@ -141,7 +142,7 @@ struct Troubles<'a> {
 impl<'a> Troubles<'a> {
     fn of(records: &'a Records) -> Self {
         let mut troubles = Self::default();
-        for struck in &records.struck {
+        for struck in records.struck.iter().filter(|struck| struck.fault != SlowCommit::NAME) {
             troubles.requests.push(&struck.request);
             troubles.met.entry(&struck.by).or_default().push(struck.at);
         }

@@ -179,7 +179,8 @@ impl W1 {
             }
         }
         for (id, times) in found {
-            let covered = coverage.somewhere.get(&id).copied().unwrap_or(0);
+            let below = u64::from(coverage.below.contains(&id));
+            let covered = coverage.somewhere.get(&id).copied().unwrap_or(below);
             if id >= 0 && times > covered && !self.messages.is_of_an_older_incarnation(id) {
                 return broken(format!(
                     "row {id} is covered {covered} times and is in the table {times} times"
@@ -205,6 +206,7 @@ impl W1 {
                 continue;
             }
             for (partition, cursor) in &ledger.cursors {
+                coverage.below.extend(self.below(partition, cursor));
                 for (id, certain) in self.covered(view, partition, cursor) {
                     somewhere.insert((id, writer.to_string()));
                     if branch == "main" && certain {
@@ -243,6 +245,12 @@ impl W1 {
         };
         (cursor.start..cursor.next).flat_map(ids).collect()
     }
+
+    /// The ids of the rows before a cursor's start, of the newest incarnation.
+    fn below(&self, partition: &TopicPartition, cursor: &Cursor) -> Vec<i64> {
+        let newest = self.messages.incarnations(partition).next();
+        newest.map_or_else(Vec::new, |newest| self.messages.expected(partition, newest, 0..cursor.start).ids)
+    }
 }
 
 /// How often ledgers cover each row, by its id.
@@ -252,6 +260,9 @@ struct Coverage {
     /// By the writers that cover it on any branch: one may have become `main`, with rows that `main`'s own ledger does
     /// not cover.
     somewhere: BTreeMap<i64, u64>,
+    /// Rows before a cursor's start. After two rollbacks and an expiry the history that is left tells where a cursor
+    /// stands and no longer where it began: what was appended before is in the table, once, and nothing tells of it.
+    below: BTreeSet<i64>,
     /// Writers of which a rollback left what no ledger tells: each of their steps was judged.
     unjudged: Vec<WriterName>,
 }

@@ -3,12 +3,14 @@
 mod applied_late;
 mod applied_then_conflict;
 mod dropped_properties;
+mod expired_token;
 mod half_put;
 mod hang;
 mod lost_on_the_way;
 mod partial_list;
 mod reply_lost;
 mod server_error;
+mod slow_commit;
 mod slow_put;
 mod throttled;
 
@@ -21,12 +23,14 @@ use super::network::{Fate, Kind};
 pub use applied_late::AppliedLate;
 pub use applied_then_conflict::AppliedThenConflict;
 pub use dropped_properties::DroppedProperties;
+pub use expired_token::ExpiredToken;
 pub use half_put::HalfPut;
 pub use hang::{AppliedThenHangs, Hangs};
 pub use lost_on_the_way::LostOnTheWay;
 pub use partial_list::PartialList;
 pub use reply_lost::ReplyLost;
 pub use server_error::{AppliedThenServerError, ServerError};
+pub use slow_commit::SlowCommit;
 pub use slow_put::SlowPut;
 pub use throttled::Throttled;
 
@@ -70,5 +74,7 @@ pub fn all() -> Vec<Box<dyn Fault>> {
         Box::new(HalfPut),
         Box::new(PartialList),
         Box::new(DroppedProperties),
+        Box::new(SlowCommit),
+        Box::new(ExpiredToken),
     ]
 }

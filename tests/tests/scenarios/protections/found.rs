@@ -5,6 +5,7 @@ use firn_tests::sim::check;
 use firn_tests::sim::dice::Dice;
 use firn_tests::sim::profile::{Profile, Theme};
 use firn_tests::sim::run::{Report, run_profile};
+use firn_tests::sim::stage::{Stage, play_under};
 
 /// A protection, and how its absence is noticed.
 pub(super) struct Case {
@@ -59,6 +60,27 @@ pub(super) fn is_noticed(case: &Case) {
         theme.name(),
         last_lines(&report)
     );
+}
+
+/// As [`is_noticed`], for a script whose latencies and faults follow from the seed, and one checker.
+pub(super) fn is_noticed_in<F: Future<Output = ()>>(
+    script: impl Fn(Stage) -> F,
+    protection: Protection,
+    (found_by, within): (&str, u64),
+) {
+    let found = (0..within).find_map(|seed| {
+        let _off = switch_off(protection);
+        play_under(seed, check::all(), &script).err().map(|broken| (seed, broken))
+    });
+    assert!(found.is_some(), "{protection:?} was off under {within} seeds unnoticed");
+    let (last, broken) = found.expect("looked at above");
+    let promise = broken.violation.as_ref().map(|violation| violation.promise);
+    assert_eq!(promise, Some(found_by), "{protection:?} off, seed {last}:\n{broken}");
+    println!("{protection:?} off: {found_by} finds it within {} seeds", last + 1);
+    for seed in 0..within {
+        let played = play_under(seed, check::all(), &script);
+        assert!(played.is_ok(), "seed {seed} with all protections on:\n{}", played.unwrap_err());
+    }
 }
 
 fn last_lines(report: &Report) -> String {

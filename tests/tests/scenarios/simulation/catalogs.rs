@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use firn_table::ErrorKind;
 use firn_table::commit::ExpireOptions;
-use firn_tests::foreign::{Append, Engine};
-use firn_tests::sim::life::Destiny;
+use firn_tests::foreign::Append;
 use firn_tests::sim::network::Kind;
 use firn_tests::sim::records::{Role, Tale};
 use firn_tests::sim::stage::{self, Stage};
@@ -28,12 +27,7 @@ fn a_writer_continues_at_its_cursor_after_its_snapshots_expired_and_another_engi
         stage.produce(0, 30);
         stage.committed(0, 30).await;
         writer.stop().await.unwrap();
-        let process = stage.process(Role::Foreign, "foreign", Destiny::default());
-        let clock = process.surroundings.clone();
-        let clock = std::sync::Arc::new(move || clock.now_ms());
-        let ident = stage.world.ident().clone();
-        let mut engine = Engine::new(process.catalog(), process.stores(), ident, 7, clock);
-        engine.must(&Append { ids: -10..-5 }).await.unwrap();
+        stage.engine().must(&Append { ids: -10..-5 }).await.unwrap();
         let handle = stage.open(Role::Maintenance, "expirer").await;
         let all =
             ExpireOptions { older_than_ms: Some(i64::MAX), retain_last: Some(1), ..ExpireOptions::default() };

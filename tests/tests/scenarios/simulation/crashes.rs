@@ -9,8 +9,6 @@ use firn_tests::sim::life::Destiny;
 use firn_tests::sim::records::Role;
 use firn_tests::sim::stage::{self, Stage};
 
-use super::rewrites::compaction;
-
 /// A writer that may crash fills the table, and another one goes on. Returns the points that the first one passed.
 fn write_and_crash(crash_at: Option<u64>) -> u64 {
     let points = Arc::new(AtomicU64::new(0));
@@ -65,14 +63,14 @@ fn compact_and_crash(crash_at: Option<u64>) -> u64 {
             stage.committed(0, 5 * file).await;
         }
         let process = stage.process(Role::Compactor, "first", Destiny { crash_at, pause_at: None });
-        let ended = stage.compact(process.clone(), &compaction()).await;
+        let ended = stage.compact(process.clone(), &stage.compaction()).await;
         assert_eq!(ended.is_none(), crash_at.is_some());
         seen.store(process.life().points(), Ordering::Relaxed);
         stage.produce(0, 5);
         stage.committed(0, 25).await;
         writer.stop().await.unwrap();
         let second = stage.process(Role::Compactor, "second", Destiny::default());
-        stage.compact(second, &compaction()).await.unwrap().unwrap();
+        stage.compact(second, &stage.compaction()).await.unwrap().unwrap();
     });
     points.load(Ordering::Relaxed)
 }

@@ -3,9 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a script of a test fails by a panic, and says what it found")]
 
+mod answers;
 mod assignment;
 mod branches;
 mod catalogs;
+mod conflicts;
+mod costs;
 mod crashes;
 mod replies;
 mod rewrites;

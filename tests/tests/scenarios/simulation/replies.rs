@@ -98,7 +98,7 @@ fn a_compaction_between_a_commit_and_the_check_after_a_crash_hides_nothing() {
         writer.process.life().crash();
         assert!(writer.end().await.is_none());
         let compactor = stage.process(Role::Compactor, "compactor", Destiny::default());
-        let report = stage.compact(compactor, &super::rewrites::compaction()).await;
+        let report = stage.compact(compactor, &stage.compaction()).await;
         assert_eq!(report.unwrap().unwrap().files_in, 5);
         let writer = stage.writer("second", stage.plan());
         stage.produce(0, 10);

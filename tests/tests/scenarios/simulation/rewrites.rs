@@ -3,41 +3,12 @@
 use std::time::Duration;
 
 use firn_table::commit::ExpireOptions;
-use firn_tests::foreign::{Engine, RollBack};
-use firn_tests::sim::actors::CompactorPlan;
+use firn_tests::foreign::RollBack;
 use firn_tests::sim::life::Destiny;
 use firn_tests::sim::network::Kind;
-use firn_tests::sim::process::Hardship;
 use firn_tests::sim::records::Role;
 use firn_tests::sim::stage::{self, Stage};
 use iceberg::spec::Operation;
-
-/// A compaction of everything into one file.
-pub(super) fn compaction() -> CompactorPlan {
-    CompactorPlan {
-        interval: Duration::from_secs(1),
-        excess_files: 1,
-        target_bytes: 1 << 20,
-        hardship: Hardship::NONE,
-    }
-}
-
-/// A table with this many files of ten rows.
-async fn files(stage: &Stage, count: i64) {
-    let writer = stage.writer("filler", stage.plan());
-    for file in 1..=count {
-        stage.produce(0, 10);
-        stage.committed(0, 10 * file).await;
-    }
-    writer.stop().await.unwrap();
-}
-
-fn engine(stage: &Stage) -> Engine {
-    let process = stage.process(Role::Foreign, "foreign", Destiny::default());
-    let clock = process.surroundings.clone();
-    let ident = stage.world.ident().clone();
-    Engine::new(process.catalog(), process.stores(), ident, 7, std::sync::Arc::new(move || clock.now_ms()))
-}
 
 fn operations(stage: &Stage) -> Vec<Operation> {
     let table = stage.table();
@@ -55,13 +26,13 @@ fn live_files(stage: &Stage) -> Option<String> {
 #[test]
 fn a_rewrite_that_loses_to_an_append_lands_on_top_of_it() {
     stage::play(|stage| async move {
-        files(&stage, 5).await;
+        stage.files(5).await;
         // The rewrite is slow; the append comes while it is under way.
         stage.world.network().order((Role::Compactor, Kind::Put), "compact-", "slow-put");
         let process = stage.process(Role::Compactor, "compactor", Destiny::default());
         let rewriting = tokio::spawn({
             let stage = stage.clone();
-            async move { stage.compact(process, &compaction()).await }
+            async move { stage.compact(process, &stage.compaction()).await }
         });
         let writer = stage.writer("writer", stage.plan());
         stage.produce(0, 10);
@@ -77,12 +48,12 @@ fn a_rewrite_that_loses_to_an_append_lands_on_top_of_it() {
 #[test]
 fn a_rewrite_lands_although_its_planning_snapshot_expired() {
     stage::play(|stage| async move {
-        files(&stage, 5).await;
+        stage.files(5).await;
         stage.world.network().order((Role::Compactor, Kind::Put), "compact-", "slow-put");
         let process = stage.process(Role::Compactor, "compactor", Destiny::default());
         let rewriting = tokio::spawn({
             let stage = stage.clone();
-            async move { stage.compact(process, &compaction()).await }
+            async move { stage.compact(process, &stage.compaction()).await }
         });
         let writer = stage.writer("writer", stage.plan());
         stage.produce(0, 10);
@@ -102,17 +73,17 @@ fn a_rewrite_lands_although_its_planning_snapshot_expired() {
 fn a_rewrite_is_dropped_where_the_table_was_rolled_back_below_it() {
     // The rollback takes rows out of the table that the ledger covers: the checkers would say so.
     stage::play_with(Vec::new(), |stage| async move {
-        files(&stage, 5).await;
+        stage.files(5).await;
         let first =
             stage.table().metadata().snapshots().min_by_key(|s| s.sequence_number()).unwrap().snapshot_id();
         stage.world.network().order((Role::Compactor, Kind::Put), "compact-", "slow-put");
         let process = stage.process(Role::Compactor, "compactor", Destiny::default());
         let rewriting = tokio::spawn({
             let stage = stage.clone();
-            async move { stage.compact(process, &compaction()).await }
+            async move { stage.compact(process, &stage.compaction()).await }
         });
         stage.pass(Duration::from_millis(150)).await;
-        engine(&stage).must(&RollBack::To(first)).await.unwrap();
+        stage.engine().must(&RollBack::To(first)).await.unwrap();
         let report = rewriting.await.unwrap().unwrap().unwrap();
         assert_eq!((report.groups_landed, report.dropped.len()), (0, 1), "{report:?}");
         assert!(report.dropped[0].reason.contains("not in the table any more"), "{report:?}");
@@ -123,12 +94,12 @@ fn a_rewrite_is_dropped_where_the_table_was_rolled_back_below_it() {
 #[test]
 fn a_rewrite_whose_commits_fail_ten_times_lands() {
     stage::play(|stage| async move {
-        files(&stage, 5).await;
+        stage.files(5).await;
         for _ in 0..10 {
             stage.world.network().order((Role::Compactor, Kind::Commit), "", "server-error");
         }
         let process = stage.process(Role::Compactor, "compactor", Destiny::default());
-        let report = stage.compact(process, &compaction()).await.unwrap().unwrap();
+        let report = stage.compact(process, &stage.compaction()).await.unwrap().unwrap();
         assert_eq!(report.groups_landed, 1);
         assert_eq!(stage.world.network().outstanding_orders(), 0);
     });

@@ -128,20 +128,20 @@ fn eight_writers_with_partitions_of_their_own_share_a_table() {
     stage::play(|stage| async move {
         stage.world.log().create_topic(firn_tests::sim::actors::TOPIC, 8);
         let writers: Vec<_> = (0..8).map(|n| stage.writer(&format!("writer-{n}"), stage.plan())).collect();
-        for _ in 0..40 {
+        for _ in 0..200 {
             (0..8).for_each(|of| stage.produce(of, 5));
             stage.pass(Duration::from_millis(300)).await;
         }
         for of in 0..8 {
-            stage.committed(of, 200).await;
+            stage.committed(of, 1_000).await;
         }
         for writer in writers {
             writer.stop().await.unwrap();
         }
         let snapshots = stage.table().metadata().snapshots().len();
-        assert!(snapshots <= 8 * 40, "{snapshots} snapshots");
+        assert!(snapshots <= 8 * 200, "{snapshots} snapshots");
         for of in 0..8 {
-            assert_eq!(stage.cursor(of).map(|cursor| cursor.rows), Some(200), "{}", partition(of));
+            assert_eq!(stage.cursor(of).map(|cursor| cursor.rows), Some(1_000), "{}", partition(of));
         }
     });
 }
