@@ -79,7 +79,7 @@ impl Pipeline {
 
     /// Whether the claims in the table of rows stand, after those in the table of letters were made: only then is no
     /// claim of another process newer in the one table and older in the other.
-    pub(super) async fn row_claims_stand(&self, partitions: &[TopicPartition]) -> Result<bool> {
+    pub(super) async fn row_claims_stand(&mut self, partitions: &[TopicPartition]) -> Result<bool> {
         if !self.holds_claims() {
             return Ok(true);
         }
