@@ -207,3 +207,66 @@ fn completions_are_made_for_common_shells() {
         assert!(text(&output.stdout).contains("firn"), "{shell}");
     }
 }
+/// Rows of `firn check --connect --create` on a SQLite catalog: check, result, detail, advice.
+fn checked(folder: &Path, more: &[&str]) -> (Option<i32>, Vec<Vec<String>>) {
+    let catalog = format!("sqlite:{}/catalog.db", folder.display());
+    let arguments =
+        [&["check", "a.b", "--connect", "--create", "--format", "json", "--catalog", &catalog], more];
+    let output = run(&arguments.concat());
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("rows");
+    let cell = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let columns = ["check", "result", "detail", "advice"];
+    let rows = rows.iter().map(|row| columns.map(|name| cell(row, name)).to_vec()).collect();
+    (output.status.code(), rows)
+}
+
+fn row<'a>(rows: &'a [Vec<String>], check: &str) -> &'a [String] {
+    rows.iter().find(|row| row[0] == check).unwrap_or_else(|| panic!("no `{check}` in {rows:?}"))
+}
+
+#[test]
+fn the_store_of_a_table_that_is_not_there_yet_is_tried_and_left_empty() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let warehouse = folder.path().join("warehouse");
+    let (code, rows) = checked(folder.path(), &["--warehouse", warehouse.to_str().expect("text")]);
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert!(row(&rows, "store")[2].contains("was written, read and deleted"), "{rows:?}");
+    assert_eq!(std::fs::read_dir(&warehouse).map_or(0, Iterator::count), 0);
+    assert!(!folder.path().join("catalog.db").exists(), "a check makes no catalog");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "in the way").expect("a file");
+    let warehouse = file.join("warehouse");
+    let (code, rows) = checked(folder.path(), &["--warehouse", warehouse.to_str().expect("text")]);
+    assert_ne!(code, Some(0), "{rows:?}");
+    let store = row(&rows, "store");
+    assert!(store[1] == "FAILED" && store[2].contains("warehouse") && !store[3].is_empty(), "{rows:?}");
+}
+
+#[test]
+fn a_broker_that_does_not_answer_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A port that was free a moment ago.
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let broker = format!("127.0.0.1:{port}");
+    let (code, rows) = checked(folder.path(), &["--brokers", &broker, "--topic", "events"]);
+    assert_eq!(code, Some(6), "{rows:?}");
+    let broker = row(&rows, "broker");
+    assert!(broker[1] == "FAILED" && broker[3].contains("kafka.brokers"), "{rows:?}");
+}
+
+#[test]
+fn a_catalog_that_does_not_answer_is_named_with_what_to_do() {
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let catalog = format!("http://127.0.0.1:{port}");
+    let output = run(&["check", "a.b", "--connect", "--format", "json", "--catalog", &catalog]);
+    assert_eq!(output.status.code(), Some(6), "{}", text(&output.stdout));
+    let told = text(&output.stdout);
+    assert!(told.contains("FAILED") && told.contains("see that the catalog's server runs"), "{told}");
+}

@@ -13,4 +13,5 @@ mod crashes;
 mod replies;
 mod rewrites;
 mod rivals;
+mod rollbacks;
 mod seeds;
