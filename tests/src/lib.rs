@@ -30,6 +30,7 @@ pub mod conformance;
 pub mod faults;
 pub mod foreign;
 pub mod kafka;
+mod parsed;
 pub mod process;
 pub mod readers;
 pub mod rows;

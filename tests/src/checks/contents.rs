@@ -8,6 +8,8 @@ use iceberg::io::FileIO;
 use iceberg::spec::{Manifest, ManifestEntry, ManifestFile, ManifestList, SnapshotRef};
 use iceberg::table::Table;
 
+use crate::parsed;
+
 /// Every snapshot of a table with its manifests.
 #[derive(Debug, Clone)]
 pub struct Contents {
@@ -62,8 +64,8 @@ impl SnapshotContents {
             let path = listed.manifest_path.clone();
             if !manifests.contains_key(&path) {
                 let bytes = read(table.file_io(), &path).await?;
-                let manifest = Manifest::parse_avro(&bytes).with_context(|| path.clone())?;
-                manifests.insert(path.clone(), Arc::new(manifest));
+                let manifest = parsed::manifest(&bytes).with_context(|| path.clone())?;
+                manifests.insert(path.clone(), manifest);
             }
             of_snapshot.push(LoadedManifest { listed, manifest: Arc::clone(&manifests[&path]) });
         }

@@ -8,6 +8,8 @@ use iceberg::spec::{
 };
 use iceberg::table::Table;
 
+use crate::parsed;
+
 /// An entry of a manifest.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -60,7 +62,7 @@ pub(super) async fn manifests(table: &Table, snapshot: &SnapshotRef) -> Result<V
 pub(super) async fn entries(file_io: &FileIO, manifest: &ManifestFile) -> Result<Vec<Entry>> {
     let path = &manifest.manifest_path;
     let bytes = file_io.new_input(path)?.read().await.with_context(|| path.clone())?;
-    let loaded = Manifest::parse_avro(&bytes).with_context(|| path.clone())?;
+    let loaded = parsed::manifest(&bytes).with_context(|| path.clone())?;
     entries_of(&loaded, manifest)
 }
 

@@ -22,7 +22,7 @@ fn all_problems_are_told_at_once_with_path_value_and_consequence() {
         "`write.flush-age` = `5 parsecs`: `parsecs` is no unit of time; known are ns, us, ms, s, m, h, d, so rows would wait",
         "`write.flush-bites` = `7`: there is no such setting; did you mean `write.flush-bytes`?, so it would have no effect",
         "firn.toml: `write.shards` = `0`: 1 to 1024 is expected, so nothing was started",
-        "`write.mode` = `fast`: one of fixed, low-latency is expected",
+        "`write.mode` = `fast`: one of fixed, auto, grouped, low-latency is expected",
         "`kafka.brokers` = `9`: a text is expected, so no broker can be reached",
         "FIRN__WRITE__MEMORY: `write.memory` = `1G`: `G` can mean GiB (1024) or GB (1000)",
     ];

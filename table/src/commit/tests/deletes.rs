@@ -165,7 +165,7 @@ fn vector(name: &str, offset: i64, path: String) -> DataFile {
 async fn theirs(world: &World, added: Vec<Added>, removed: &[DeleteKey]) -> Vec<TableUpdate> {
     let metadata = world.catalog.metadata();
     let (file_io, names) = (world.stores.file_io(), MetadataNames::of_table(&metadata, uuid::Uuid::now_v7()));
-    let snapshot_id = i64::try_from(uuid::Uuid::now_v7().as_u128() >> 66).unwrap();
+    let snapshot_id = i64::try_from(uuid::Uuid::new_v4().as_u128() >> 66).unwrap();
     let version = metadata.format_version();
     let output = Output { file_io: &file_io, names: &names, snapshot_id, version };
     let parent = metadata.current_snapshot().unwrap();

@@ -1,6 +1,7 @@
 //! Rewrites.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use iceberg::TableUpdate;
 use iceberg::spec::{ManifestStatus, Operation, SnapshotReference, SnapshotRetention};
@@ -238,6 +239,30 @@ async fn a_replace_whose_reply_is_lost_is_found() {
         assert_eq!((outcome.landed, world.rows().await), (vec![0], 3), "{fate:?}");
         assert_eq!(world.leftovers().await, Vec::<String>::new(), "{fate:?}");
     }
+}
+
+/// It landed without an answer, was rolled back, and its snapshot expired with its files: nothing may name them again.
+#[tokio::test]
+async fn a_replace_whose_files_may_have_expired_meanwhile_is_not_sent_again() {
+    let (world, handle, mut ids) = table_of(3).await;
+    let (before, files) = (world.head(), live(&world).await);
+    let replace = replace(&mut ids, &world, vec![group(&world, 0, &files).await]);
+    let impatient = handle.with_limits(CommitLimits { deadline: Some(Duration::ZERO), ..fast() });
+    world.catalog.script([Fate::Late]);
+    let error = impatient.replace(replace.clone()).await.unwrap_err();
+    assert_eq!((error.kind(), world.catalog.land_late()), (ErrorKind::UnknownOutcome, 1));
+    let landed = world.head();
+    let reference = SnapshotReference::new(before, SnapshotRetention::branch(None, None, None));
+    world.catalog.update(vec![TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference }]);
+    world.catalog.update(vec![TableUpdate::RemoveSnapshots { snapshot_ids: vec![landed] }]);
+    let expired = world.leftovers().await;
+    assert!(expired.contains(&replace.groups[0].added[0].file.file_path().to_owned()), "{expired:?}");
+    assert!(world.stores.delete_all(expired).await.is_empty());
+    let error = impatient.replace(replace).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownOutcome, "{error}");
+    assert!(error.to_string().contains("expired"), "{error}");
+    assert_eq!((world.head(), world.rows().await), (before, 3));
+    world.check().await;
 }
 
 #[tokio::test]

@@ -1,14 +1,12 @@
 //! The table is rolled back, replaced, or loses the ledger.
 
-use std::time::Duration;
-
 use iceberg::TableUpdate;
 use iceberg::spec::{SnapshotReference, SnapshotRetention};
 
 use super::catalog::Fate;
-use super::world::{Ids, World, committed, fast, topic_partition, writer};
+use super::world::{Ids, World, committed, topic_partition, writer};
 use crate::ErrorKind;
-use crate::commit::{CommitLimits, CursorChange, Guarantee};
+use crate::commit::CursorChange;
 use crate::ledger::{Cursor, Standing, property_name, verify};
 
 fn reset_main(snapshot_id: i64) -> Vec<TableUpdate> {
@@ -299,31 +297,4 @@ async fn a_branch_that_was_fast_forwarded_into_main_is_not_written_twice() {
     let error = main.append(world.flush(ids.next(), 10, 20).await).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Ledger);
     assert_eq!(world.rows().await, 20);
-}
-
-/// The rewrite landed without an answer, was rolled back, and its snapshot expired with its files: nothing may name
-/// them again.
-#[tokio::test]
-async fn a_commit_whose_files_may_have_expired_meanwhile_is_not_sent_again() {
-    let world = World::new();
-    let handle = world.open().await;
-    let mut ids = Ids::new();
-    let first = committed(handle.append(world.flush(ids.next(), 0, 10).await).await.unwrap());
-    let mut flush = world.flush(ids.next(), 10, 20).await;
-    flush.guarantee = Guarantee::AtLeastOnce;
-    let impatient = handle.with_limits(CommitLimits { deadline: Some(Duration::ZERO), ..fast() });
-    world.catalog.script([Fate::Late]);
-    let error = impatient.append(flush.clone()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UnknownOutcome);
-    assert_eq!(world.catalog.land_late(), 1);
-    let landed = world.head();
-    world.catalog.update(reset_main(first.snapshot_id));
-    world.catalog.update(vec![TableUpdate::RemoveSnapshots { snapshot_ids: vec![landed] }]);
-    for location in world.leftovers().await {
-        world.stores.delete(&location).await.unwrap();
-    }
-    let error = impatient.append(flush).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UnknownOutcome, "{error}");
-    assert!(error.to_string().contains("expired"), "{error}");
-    world.check().await;
 }

@@ -142,6 +142,9 @@ impl RowReader for Reader {
     }
 
     fn weightiest(&self, fault: Box<Fault>, payload: &[u8]) -> Box<Fault> {
+        if payload.is_empty() {
+            return fault;
+        }
         match self.program.writer.check(payload, self.limits.max_depth) {
             Err(malformed) => malformed,
             Ok(()) => fault,
