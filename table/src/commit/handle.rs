@@ -1,6 +1,6 @@
 //! [`TableHandle`]: one table and branch, as this process knows it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -73,9 +73,9 @@ pub(super) struct Turn {
     pub(super) list: Option<(i64, Arc<Vec<ManifestFile>>)>,
     /// Manifests that were found to have nothing to be merged with.
     pub(super) unmergeable: HashSet<String>,
-    /// Commits of which a request had no definite answer, with the last sequence number before the first of these: no
-    /// later call for them deletes what they name.
-    pub(super) unknown: HashMap<CommitId, i64>,
+    /// Commits of which a request had no definite answer: no later call for them deletes what they name. With the last
+    /// sequence number of the base of each such request.
+    pub(super) unknown: HashMap<CommitId, BTreeSet<i64>>,
 }
 
 impl TableHandle {

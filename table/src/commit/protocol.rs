@@ -237,9 +237,8 @@ impl TableHandle {
     ) -> Result<Attempt<P::Stop>> {
         let commit_id = producer.commit_id();
         let before = written.sending(&request.files);
-        if let Some(id) = commit_id {
-            turn.unknown.entry(id).or_insert_with(|| base.metadata().last_sequence_number());
-        }
+        let number = base.metadata().last_sequence_number();
+        let first_of_number = commit_id.is_some_and(|id| turn.unknown.entry(id).or_default().insert(number));
         let reply = self.inner.catalog.commit(base, request.requirements, request.updates);
         let reply = within(self.limits.request_timeout, "the commit", reply).await;
         let outcome = match reply.unwrap_or_else(CommitOutcome::Unknown) {
@@ -256,6 +255,11 @@ impl TableHandle {
         };
         if !matches!(outcome, CommitOutcome::Unknown(_)) {
             written.answered(before);
+            if let Some(numbers) = commit_id.and_then(|id| turn.unknown.get_mut(&id))
+                && first_of_number
+            {
+                numbers.remove(&number);
+            }
             if written.sent() == Sent::Definite {
                 turn.settle(commit_id);
             }
@@ -291,20 +295,22 @@ async fn timed<S>(
 }
 
 impl Turn {
-    /// Whether a commit whose earlier request has no answer may name its files again. That request may have landed,
-    /// been rolled back, and expired together with the files. Each snapshot has a sequence number of its own, so as
-    /// long as all numbers that were given since are those of snapshots in the metadata, none was expired.
+    /// Whether a commit with requests that have no answer may name its files again. Such a request may have landed, been
+    /// rolled back, and expired together with the files. It can only have landed right after its base, with the next
+    /// sequence number: where a snapshot in the metadata has that number, it did not.
     fn may_name_files(&self, commit_id: Option<CommitId>, base: &Table) -> Result<()> {
-        let Some(&since) = commit_id.and_then(|id| self.unknown.get(&id)) else { return Ok(()) };
+        let Some(numbers) = commit_id.and_then(|id| self.unknown.get(&id)) else { return Ok(()) };
         let metadata = base.metadata();
-        let given = metadata.last_sequence_number().saturating_sub(since);
-        let seen = metadata.snapshots().filter(|snapshot| snapshot.sequence_number() > since).count();
-        if i64::try_from(seen).is_ok_and(|seen| seen >= given) {
-            return Ok(());
+        let is_seen = |number: i64| metadata.snapshots().any(|snapshot| snapshot.sequence_number() == number);
+        let is_open = |number: &&i64| **number < metadata.last_sequence_number() && !is_seen(**number + 1);
+        match numbers.iter().find(is_open) {
+            None => Ok(()),
+            Some(number) => Err(unknown_outcome(format!(
+                "a request of it has no answer, and the snapshot with the sequence number {} that it would have was \
+                 expired since: its files may have gone with it",
+                number + 1
+            ))),
         }
-        let reason = "snapshots were expired since a request that has no answer: it may have been among them, and \
-                      its files with it";
-        Err(unknown_outcome(reason))
     }
 
     /// The outcome of this commit is known.
