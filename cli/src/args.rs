@@ -47,7 +47,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Shows everything at work for a minute: stream, small files, compaction, the same query before and after
     Demo(commands::demo::DemoArgs),
-    /// Produces JSON messages from a template
+    /// Produces messages from a template
     Generate(commands::generate::GenerateArgs),
     /// Streams topics into a table
     Write(commands::write::WriteArgs),
