@@ -35,8 +35,8 @@
 //! letters: nobody could have added any. The letters' ledger counts them; its cursor is the end of the last flush that
 //! had some, and a letter may be added before it, where a second decoding is the stricter one.
 //!
-//! At-least-once claims nothing. Letters in a Kafka topic are at least once too: a second run cannot know which of
-//! them were delivered, so each names topic, partition and offset of its message, by which a reader drops doubles.
+//! At-least-once claims nothing: a message may have several letters. Each names topic, partition and offset of its
+//! message, by which a reader drops doubles.
 //!
 //! Two different tables cannot share a table of dead letters: its property `firn.dead-letters-of` names the one.
 
