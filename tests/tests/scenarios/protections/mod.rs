@@ -13,8 +13,6 @@ mod scripted;
 use std::time::Duration;
 
 use firn_table::protections::{Protection, switch_off};
-use firn_tests::sim::actors::{ExpirerPlan, ForeignPlan};
-use firn_tests::sim::process::Hardship;
 use firn_tests::sim::profile::{Profile, Theme};
 use firn_tests::sim::stage;
 use found::{Case, is_noticed, nothing};
@@ -64,26 +62,6 @@ fn later_flushes_that_are_kept_when_one_is_overtaken_are_noticed() {
         sets: nothing,
         found_by: &["stops"],
         within: 20,
-    });
-}
-
-/// The head goes back again and again, while only the head is kept. Slow commits and new tokens add nothing to that.
-fn rollbacks_under_expiry(profile: &mut Profile) {
-    profile.faults.retain(|(fault, _)| !["slow-commit", "expired-token"].contains(fault));
-    profile.foreign = Some(ForeignPlan { pause_ms: 400, rolls_back: true, expires: false, deletes: None });
-    let interval = Duration::from_millis(200);
-    profile.expirer = Some(ExpirerPlan { interval, keep: 1, hardship: Hardship::NONE });
-}
-
-/// Without it, a snapshot is expired that was made the head meanwhile.
-#[test]
-fn an_expiry_that_does_not_look_at_the_branches_is_noticed() {
-    is_noticed(&Case {
-        protection: Protection::ExpiryInterlock,
-        theme: Theme::Foreign,
-        sets: rollbacks_under_expiry,
-        found_by: &["W1", "C6", "C5"],
-        within: 60,
     });
 }
 
